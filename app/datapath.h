@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The packet path: datapath_burst() is where a packet goes, top to bottom. Live workers, replay and
+ * benchmarks call it alike.
+ */
+#ifndef DATAPATH_H
+#define DATAPATH_H
+
+#include <stdint.h>
+
+#include "clock.h"
+#include "gateway.h"
+#include "pkt.h"
+
+#define DATAPATH_BURST 32
+
+struct port;
+struct rte_mbuf;
+struct worker;
+
+/* Packets on their way to one port. */
+struct tx_buffer {
+	uint16_t n;
+	struct rte_mbuf *m[DATAPATH_BURST];
+};
+
+struct datapath {
+	struct pkt pkt[DATAPATH_BURST];
+	struct tx_buffer tx[GW_PORTS_MAX]; /* by port.index */
+	uint32_t tx_pending;               /* bit set for each buffer that is not empty */
+};
+
+/*
+ * Takes n <= DATAPATH_BURST packets that came in on `in`, and owns them from now on: each is freed
+ * or in a transmit buffer. `now` is one reading of the clock for all.
+ */
+void datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n,
+	struct sl_now now);
+
+/* Sends what is in the transmit buffers; what a port does not take is dropped (SL_DROP_TX_FULL). */
+void datapath_flush(struct worker *w);
+
+#endif

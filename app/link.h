@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links: one exact VLAN tag stack of one port, in one namespace. Two links of a namespace may be
+ * peers: what comes in on one leaves on the other, retagged.
+ *
+ * Workers look a link up by (port, tags) in the port's vlan_map, which link.c publishes with RCU; a
+ * link is freed a grace period after it was taken out. TCI values are compared by their 12-bit id:
+ * priority and DEI do not matter for the lookup, and are kept on forward.
+ */
+#ifndef LINK_H
+#define LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gateway.h"
+
+#define LINK_NAME_MAX 15
+
+struct sl_err;
+struct pkt;
+struct port;
+
+struct link {
+	/* constant while workers can see the link */
+	struct port *port;
+	struct netns *ns;
+	uint16_t vlan;  /* outer or only VLAN id; 0: untagged or priority-tagged */
+	uint16_t inner; /* inner VLAN id, 0: none */
+	/* written by control, read by workers */
+	struct link *peer; /* NULL: none; read with link_peer() */
+	/* control only */
+	char name[LINK_NAME_MAX + 1];
+	struct link *next; /* of the namespace's list */
+};
+
+struct link_spec {
+	const char *name;
+	const char *port;
+	const char *netns;
+	const char *peer; /* NULL: none */
+	uint16_t vlan, inner;
+};
+
+/* Refuses: a name taken in the namespace or too long; no such port, namespace or peer; a VLAN out of
+ * 0–4094; a tag stack that another link of the port has; a peer that has a peer. 0 or -errno. */
+int link_add(struct gateway *gw, const struct link_spec *spec, struct sl_err *err);
+
+/* netns NULL: the name must be unique over all namespaces. Frees after a grace period. */
+int link_delete(struct gateway *gw, const char *netns, const char *name, struct sl_err *err);
+
+/* Takes all links of n namespaces away from the workers, without waiting for a grace period; the
+ * caller waits, then calls link_free_detached(). */
+void link_detach_netns(struct gateway *gw, struct netns *const ns[], unsigned int n);
+void link_free_detached(struct netns *const ns[], unsigned int n);
+
+/* The namespace's links, in the order in which they were added. */
+struct link *link_first(const struct netns *ns);
+
+/* ---- worker ---- */
+
+/* The link of a port that has the packet's tag stack (pkt.n_tags, outer_tci, inner_tci), or NULL. */
+struct link *link_lookup(const struct port *port, const struct pkt *p);
+
+static inline struct link *
+link_peer(const struct link *l)
+{
+	return __atomic_load_n(&l->peer, __ATOMIC_CONSUME);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every reason for which a packet is refused, or tracked as INVALID: one list for the counters, the
+ * listing `drops`, the metrics and the trace. A new reason is one line here and nothing else.
+ *
+ * Reasons of the first group refuse the packet. Those of the second say why conntrack calls it
+ * INVALID; whether it is then refused is for the namespace's rules and sluice.invalid to say.
+ */
+#ifndef SL_DROP_H
+#define SL_DROP_H
+
+#define SL_DROP_REASONS(X)                                                                         \
+	X(NONE, "none", "not dropped")                                                             \
+	/* frame and link */                                                                       \
+	X(RUNT, "runt", "frame ends within its Ethernet header or VLAN tags")                      \
+	X(VLAN_DEPTH, "vlan-depth", "frame has more than two VLAN tags")                           \
+	X(NO_LINK, "no-link", "no link has this port and VLAN tag stack")                          \
+	X(NO_PEER, "no-peer", "the link has no peer to forward to")                                \
+	X(NETNS_DYING, "netns-dying", "the namespace is being deleted")                            \
+	/* IP header */                                                                            \
+	X(IP_TRUNCATED, "ip-truncated", "frame ends within the IP header")                         \
+	X(IP_VERSION, "ip-version", "version field does not match the EtherType")                  \
+	X(IP_HEADER, "ip-header", "IPv4 header length below 20 bytes or beyond the packet")        \
+	X(IP_LENGTH, "ip-length", "IP length is shorter than its headers or longer than the frame") \
+	X(IP_CHECKSUM, "ip-checksum", "IPv4 header checksum is wrong")                             \
+	X(IP6_EXT, "ip6-ext", "IPv6 extension headers are cut, malformed, repeated or too many")   \
+	X(FRAGMENT, "fragment", "IP fragment (not yet reassembled)")                               \
+	/* conntrack */                                                                            \
+	X(CT_TABLE_FULL, "ct-table-full", "nf_conntrack_max of all namespaces is reached")         \
+	X(CT_NETNS_FULL, "ct-netns-full", "nf_conntrack_max of the namespace is reached")          \
+	X(CT_CHAIN_LONG, "ct-chain-long", "the bucket's chain is at its bound")                    \
+	X(CT_INVALID, "ct-invalid", "INVALID packet refused by sluice.invalid")                    \
+	X(CT_SYN_REUSE, "ct-syn-reuse", "SYN on a closing connection: answered by its peer first") \
+	X(ICMP_INNER, "icmp-inner", "ICMP error about a cut or malformed packet")                  \
+	X(ICMP_INNER_CHECKSUM, "icmp-inner-checksum", "packet inside an ICMP error has a bad sum") \
+	/* transmit */                                                                             \
+	X(TX_FULL, "tx-full", "the port took no more packets")                                     \
+	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \
+	X(TX_PORT_GONE, "tx-port-gone", "the egress port was removed")                             \
+	/* INVALID, by reason */                                                                   \
+	X(INV_L4_TRUNCATED, "invalid-l4-truncated", "transport header is cut or lies on its length") \
+	X(INV_L4_CHECKSUM, "invalid-l4-checksum", "transport checksum is wrong")                   \
+	X(INV_TCP_FLAGS, "invalid-tcp-flags", "TCP flags that no valid segment has")               \
+	X(INV_TCP_STATE, "invalid-tcp-state", "TCP segment does not fit the connection's state")   \
+	X(INV_TCP_WINDOW, "invalid-tcp-window", "TCP segment is outside of the window")            \
+	X(INV_TCP_RST, "invalid-tcp-rst", "RST with an impossible sequence number")                \
+	X(INV_ICMP_TYPE, "invalid-icmp-type", "ICMP type that starts no exchange")                 \
+	X(INV_ICMP_UNRELATED, "invalid-icmp-unrelated", "ICMP error about no known connection")    \
+	X(INV_SCTP_CHUNK, "invalid-sctp-chunk", "SCTP chunks are malformed or do not fit the state") \
+	X(INV_SCTP_TAG, "invalid-sctp-tag", "SCTP verification tag is wrong")                      \
+	X(INV_GRE, "invalid-gre", "GRE header is cut or malformed")
+
+enum sl_drop {
+#define X(id, name, help) SL_DROP_##id,
+	SL_DROP_REASONS(X)
+#undef X
+	SL_DROP_COUNT,
+};
+
+#define SL_DROP_FIRST_INVALID SL_DROP_INV_L4_TRUNCATED
+
+/* Name and help of a reason; "unknown" for a number that is none. */
+const char *sl_drop_name(enum sl_drop reason);
+const char *sl_drop_help(enum sl_drop reason);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connection tracking: the contract. One table and one entry pool for all namespaces.
+ *
+ * Threads: each thread that touches entries has a ct_thread of its own, numbered 0 … threads - 1 (the
+ * workers, and the last for control). A worker is an RCU reader; the control thread is not, and needs
+ * not to be, since entries and bucket lines are type-stable, but it alone may resize.
+ *
+ * The packet path:
+ *
+ *   ct_lookup_bulk()   finds the entries of a burst
+ *   ct_track()         a hit: the state machine, under the entry's lock
+ *   ct_begin()         a miss: makes an EMBRYO that only the caller knows
+ *   (the application weighs and binds it: rules, limits, NAT)
+ *   ct_commit()        inserts both tuples, or finds that another worker was first
+ *   ct_abort()         gives an EMBRYO back
+ *
+ * No function takes two entry locks. Lock order: an entry's lock and stripes are never held together;
+ * under an entry's lock only leaf locks are taken.
+ */
+#ifndef CONNTRACK_H
+#define CONNTRACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "entry.h"
+#include "hash.h"
+#include "netns.h"
+#include "pkt.h"
+
+struct ct;
+struct ct_thread;
+struct sl_err;
+
+#define CT_BUCKETS_MIN 8192u       /* eight references to a line, 1,024 stripes */
+#define CT_BUCKETS_MAX (1u << 27)
+#define CT_ENTRIES_MAX (1u << 26)
+
+/* Called with nothing held, by whoever owns the destruction, after both tuples are unlinked and
+ * before the entry is freed. May be NULL. */
+struct ct_ops {
+	void (*destroyed)(void *app, struct ct_thread *t, struct ct_entry *e);
+	void *app;
+};
+
+struct ct_config {
+	uint32_t max_entries; /* nf_conntrack_max of all */
+	uint32_t buckets;     /* nf_conntrack_buckets: rounded up to 2^n */
+	unsigned int threads;
+	enum sl_hash_backend hash;
+	uint64_t hash_seed; /* 0: random */
+	struct ct_ops ops;
+};
+
+/* NULL with err filled: a value out of range, or too little memory (the message says how much). */
+struct ct *ct_create(const struct ct_config *config, struct sl_err *err);
+void ct_destroy(struct ct *ct); /* no thread may use it any more */
+
+struct ct_thread *ct_thread(struct ct *ct, unsigned int index);
+
+/* ---- packet path ---- */
+
+/*
+ * Computes pkt.hash and looks up pkt.tuple of n packets (those that are NULL tuples, i.e. without
+ * PKT_IP or with PKT_L4_BAD or PKT_UNTRACKED, are passed over). Sets pkt.ct, ct_gen and ct_dir, or
+ * ct = NULL. A hit is an entry that was LIVE, of equal key and not past its deadline; it is verified
+ * again by whoever locks it. An entry found past its deadline is destroyed by the way.
+ */
+void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n, struct sl_now now);
+
+enum ct_verdict {
+	CT_OK,
+	CT_INVALID, /* pkt.reason and PKT_CT_INVALID are set; the packet belongs to no connection */
+	CT_DROP,    /* pkt.reason is set */
+	CT_MISS,    /* the entry has gone meanwhile, or the packet re-opens: treat as a miss */
+	CT_LOST,    /* ct_commit: the flow exists; pkt.ct, ct_gen, ct_dir are the winner's */
+};
+
+/* A hit: state machine, counters, deadline. pkt.ct_dir is the packet's direction. */
+enum ct_verdict ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now);
+
+/*
+ * An ICMP error whose inner packet was looked up: RELATED when it belongs to a connection and comes
+ * from a side that can know of it. Neither refreshes nor changes the entry (RFC 5508 REQ-6).
+ * CT_OK with PKT_CT_RELATED and ct_dir = the direction of the error; or CT_INVALID.
+ */
+enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p);
+
+/*
+ * A miss: takes an entry from the pool, checks the maxima (CT_DROP: CT_TABLE_FULL, CT_NETNS_FULL),
+ * lets the protocol decide (CT_INVALID) and runs its machine on the packet. CT_OK: pkt.ct is an
+ * EMBRYO, which must go to ct_commit() or ct_abort().
+ */
+enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
+
+/* CT_OK: LIVE. CT_LOST: the embryo was given back. CT_DROP: CT_CHAIN_LONG, the embryo given back. */
+enum ct_verdict ct_commit(struct ct_thread *t, struct pkt *p, struct sl_now now);
+void ct_abort(struct ct_thread *t, struct pkt *p);
+
+/*
+ * Looks at some entries of the pool and destroys those past their deadline. `idle`: the caller has
+ * nothing else to do. Returns how many were destroyed. Call once per poll.
+ */
+unsigned int ct_sweep(struct ct_thread *t, bool idle, struct sl_now now);
+
+/* ---- control ---- */
+
+/* Entries LIVE or DYING of all namespaces; exact when quiet. */
+uint64_t ct_count(const struct ct *ct);
+
+uint32_t ct_max(const struct ct *ct);
+int ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err);
+uint32_t ct_buckets(const struct ct *ct);
+
+/*
+ * A walk over all entries, in the order of the pool, in slices. Entries inserted during the walk may
+ * be missed; one that lives through it is visited exactly once.
+ */
+struct ct_walk {
+	uint32_t next;
+	uint32_t end; /* high-water mark at the start */
+};
+void ct_walk_start(const struct ct *ct, struct ct_walk *w);
+
+/* A copy of what a listing prints, taken under the entry's lock. */
+struct ct_view {
+	struct ct_entry entry; /* lock and pool-internal fields have no meaning */
+	uint32_t index;
+	int32_t left_ms;
+};
+
+/* What a walk selects; NULL or negative where anything matches. */
+struct ct_filter {
+	const struct netns *ns;  /* NULL: all */
+	bool (*match)(const struct ct_view *v, const void *arg); /* NULL: all */
+	const void *match_arg;
+};
+
+/*
+ * Visits at most `budget` pool slots; for each LIVE entry of the filter that is not past its deadline
+ * calls visit(view, arg) with nothing held. visit returns false to stop early (the entry counts as
+ * visited). True while there is more to walk.
+ */
+bool ct_walk_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
+	unsigned int budget, struct sl_now now, bool (*visit)(const struct ct_view *v, void *arg),
+	void *arg);
+
+/* The same, and destroys what the filter selects. Adds the number destroyed to *destroyed. */
+bool ct_flush_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
+	unsigned int budget, struct sl_now now, uint64_t *destroyed);
+
+/* Destroys all entries of namespaces that are not ALIVE: the one walk of a delete batch. */
+bool ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget,
+	uint64_t *destroyed);
+
+/* Counters of one thread, as conntrack -S names them where it has them. Written by the thread. */
+struct ct_stats {
+	uint64_t lookups, found;
+	uint64_t insert, insert_failed;
+	uint64_t race_lost;     /* another worker inserted the flow first */
+	uint64_t expired;       /* destroyed by lookup or sweep */
+	uint64_t deleted;       /* destroyed by the control side or the state machine */
+	uint64_t invalid;
+	uint64_t chain_too_long;
+	uint64_t swept;         /* pool slots looked at */
+};
+void ct_stats(const struct ct *ct, unsigned int thread, struct ct_stats *out);
+
+/* Memory in bytes, and the shape of the table; for `show memory`. */
+struct ct_memory {
+	uint64_t pool_present, lines_present, walk_present;
+	uint32_t high_water, lines, overflow_lines_used;
+	uint32_t longest_chain; /* lines; measured by a scan, seldom: not for the packet path */
+};
+void ct_memory(const struct ct *ct, struct ct_memory *out);
+
+#endif

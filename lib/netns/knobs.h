@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The knobs of a namespace, as the packet path reads them: one block, immutable once published and
+ * shared (with a reference count) by all namespaces that have the same values. A write makes a copy,
+ * publishes it and frees the old one after a grace period.
+ *
+ * KNOBS is the one list of sysctls: key, field, unit on the wire, range. Kernel names have the
+ * kernel's defaults and units; times are seconds outside and milliseconds in the block.
+ */
+#ifndef KNOBS_H
+#define KNOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sl_err;
+
+/* Protocol states that have a timeout of their own; the state machines index by these. */
+enum ct_tcp_state {
+	CT_TCP_NONE,
+	CT_TCP_SYN_SENT,
+	CT_TCP_SYN_RECV,
+	CT_TCP_ESTABLISHED,
+	CT_TCP_FIN_WAIT,
+	CT_TCP_CLOSE_WAIT,
+	CT_TCP_LAST_ACK,
+	CT_TCP_TIME_WAIT,
+	CT_TCP_CLOSE,
+	CT_TCP_SYN_SENT2, /* simultaneous open */
+	CT_TCP_STATES,
+	CT_TCP_RETRANS = CT_TCP_STATES, /* timeouts that are no states */
+	CT_TCP_UNACK,
+	CT_TCP_TIMEOUTS,
+};
+
+enum ct_sctp_state {
+	CT_SCTP_NONE,
+	CT_SCTP_CLOSED,
+	CT_SCTP_COOKIE_WAIT,
+	CT_SCTP_COOKIE_ECHOED,
+	CT_SCTP_ESTABLISHED,
+	CT_SCTP_SHUTDOWN_SENT,
+	CT_SCTP_SHUTDOWN_RECD,
+	CT_SCTP_SHUTDOWN_ACK_SENT,
+	CT_SCTP_HEARTBEAT_SENT,
+	CT_SCTP_STATES,
+};
+
+enum knob_invalid { KNOB_INVALID_AUTO, KNOB_INVALID_KERNEL, KNOB_INVALID_DROP };
+
+struct knobs {
+	/* milliseconds */
+	uint32_t tcp_timeout[CT_TCP_TIMEOUTS];
+	uint32_t sctp_timeout[CT_SCTP_STATES];
+	uint32_t udp_timeout;
+	uint32_t udp_timeout_stream;
+	uint32_t icmp_timeout;
+	uint32_t icmpv6_timeout;
+	uint32_t gre_timeout;
+	uint32_t gre_timeout_stream;
+	uint32_t generic_timeout;
+
+	uint32_t ct_max; /* nf_conntrack_max of the namespace; in init's block, the one for all */
+	uint8_t tcp_max_retrans;
+	bool tcp_loose;
+	bool tcp_be_liberal;
+	bool tcp_ignore_invalid_rst;
+	bool checksum; /* verify transport checksums */
+	bool acct;
+	bool timestamp;
+	bool icmp_inner_checksum; /* sluice.icmp_inner_checksum: drop errors whose inner IP sum is bad */
+	uint8_t invalid;          /* sluice.invalid: enum knob_invalid */
+	uint32_t refs;            /* control side only */
+};
+
+enum knob_type { KNOB_SECONDS, KNOB_BOOL, KNOB_U8, KNOB_U32, KNOB_INVALID };
+
+struct knob {
+	const char *key; /* full name, such as net.netfilter.nf_conntrack_udp_timeout */
+	enum knob_type type;
+	uint16_t offset; /* of the field in struct knobs */
+	uint32_t min, max;
+	const char *help;
+};
+
+/* The list, in the order in which `sysctl list` prints it. */
+extern const struct knob knob_list[];
+extern const unsigned int knob_count;
+
+/* The knob of that name; the prefix "net.netfilter." may be left out. NULL when there is none. */
+const struct knob *knob_find(const char *key);
+
+/* The kernel's defaults. */
+void knobs_default(struct knobs *k);
+
+/* Sets one field from text as sysctl takes it. Refuses with the range in the message. */
+int knob_parse(struct knobs *k, const struct knob *knob, const char *text, struct sl_err *err);
+
+/* Writes the value as sysctl prints it; buf of at least 16 bytes. */
+void knob_format(const struct knobs *k, const struct knob *knob, char *buf, unsigned int len);
+
+#endif
