@@ -27,10 +27,10 @@ struct link {
 	struct netns *ns;
 	uint16_t vlan;  /* outer or only VLAN id; 0: untagged or priority-tagged */
 	uint16_t inner; /* inner VLAN id, 0: none */
+	char name[LINK_NAME_MAX + 1];
 	/* written by control, read by workers */
 	struct link *peer; /* NULL: none; read with link_peer() */
 	/* control only */
-	char name[LINK_NAME_MAX + 1];
 	struct link *next; /* of the namespace's list */
 };
 

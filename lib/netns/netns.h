@@ -53,11 +53,11 @@ struct netns {
 	uint32_t gen;
 	struct netns_counters *counters; /* [threads of the registry] */
 	struct netns_registry *registry;
+	char name[NETNS_NAME_MAX + 1];
 	/* written by control, read by workers */
 	const struct knobs *knobs; /* read with netns_knobs() */
 	uint8_t state;             /* enum netns_state; read with netns_alive() */
 	/* control only */
-	char name[NETNS_NAME_MAX + 1];
 	unsigned int n_links;
 	void *app;          /* the application's, e.g. its list of links */
 	struct netns *next; /* hash chain of names, or the batch being destroyed */
