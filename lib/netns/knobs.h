@@ -4,7 +4,7 @@
  * shared (with a reference count) by all namespaces that have the same values. A write makes a copy,
  * publishes it and frees the old one after a grace period.
  *
- * KNOBS is the one list of sysctls: key, field, unit on the wire, range. Kernel names have the
+ * knob_list is the one list of sysctls: key, type, field, range, default. Kernel names have the
  * kernel's defaults and units; times are seconds outside and milliseconds in the block.
  */
 #ifndef KNOBS_H
@@ -79,7 +79,7 @@ struct knob {
 	const char *key; /* full name, such as net.netfilter.nf_conntrack_udp_timeout */
 	enum knob_type type;
 	uint16_t offset; /* of the field in struct knobs */
-	uint32_t min, max;
+	uint32_t min, max, def; /* in the unit outside */
 	const char *help;
 };
 
@@ -93,10 +93,18 @@ const struct knob *knob_find(const char *key);
 /* The kernel's defaults. */
 void knobs_default(struct knobs *k);
 
-/* Sets one field from text as sysctl takes it. Refuses with the range in the message. */
+/* Sets one field from text as sysctl takes it (decimal, octal, hexadecimal; blanks around it).
+ * 0, or refuses with -EINVAL and the range in the message; the field is then unchanged. */
 int knob_parse(struct knobs *k, const struct knob *knob, const char *text, struct sl_err *err);
 
 /* Writes the value as sysctl prints it; buf of at least 16 bytes. */
 void knob_format(const struct knobs *k, const struct knob *knob, char *buf, unsigned int len);
+
+/* A block of its own with the values of `from` and one reference; NULL when memory is short. */
+struct knobs *knobs_dup(const struct knobs *from);
+
+/* Gives a reference back. True when it was the last: the caller frees the block with free(), a grace
+ * period after a worker could last find it. */
+bool knobs_put(struct knobs *k);
 
 #endif

@@ -55,7 +55,7 @@ struct netns {
 	struct netns_registry *registry;
 	char name[NETNS_NAME_MAX + 1];
 	/* written by control, read by workers */
-	const struct knobs *knobs; /* read with netns_knobs() */
+	struct knobs *knobs;       /* never changed in place; read with netns_knobs() */
 	uint8_t state;             /* enum netns_state; read with netns_alive() */
 	/* control only */
 	unsigned int n_links;
@@ -84,7 +84,7 @@ unsigned int netns_count(const struct netns_registry *r);             /* ALIVE o
 /* The next ALIVE namespace in order of ids at or after *id, which moves behind it; NULL at the end. */
 struct netns *netns_next(struct netns_registry *r, uint32_t *id);
 
-/* 0, or refuses with -EINVAL: 1–63 of A-Za-z0-9._-, and no word of the command language (the
+/* 0, or refuses with -EINVAL and the name in the message: 1–63 of A-Za-z0-9._-, and no word of the command language (the
  * caller checks that). */
 int netns_name_valid(const char *name, struct sl_err *err);
 
@@ -103,8 +103,9 @@ void netns_kill_batch(struct netns_registry *r, struct netns *const ns[], unsign
 /* After the grace period that follows the purge. */
 void netns_free_batch(struct netns_registry *r, struct netns *const ns[], unsigned int n);
 
-/* Replaces the knobs of one namespace by a changed copy; the old block goes after a grace period
- * (on the helper thread: sl_rcu_start() must have run). 0 or -ENOMEM. */
+/* Replaces the knobs of one namespace by a changed copy. The old block, if no other namespace shares
+ * it, goes after a grace period: on the helper thread, or at once when that is not running, which it
+ * may only be where no worker reads at the same time (replay, tests). 0 or -ENOMEM. */
 int netns_set_knobs(struct netns *ns, const struct knobs *changed, struct sl_err *err);
 
 /* Sums over the threads; a snapshot that may be torn between threads, not within a counter. */
