@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sluice daemon of a test: started with a config text, spoken to by sluicectl, ended by its pid."""
+"""A sluice daemon of a test: started with a config text, spoken to by sluicectl, ended by pid."""
 
 import json
 import os
@@ -93,7 +93,7 @@ class Daemon:
         return done.stdout
 
     def json(self, line, **kwargs):
-        """The same with -j: the answer, or the list of objects of a listing of one object a line."""
+        """The same with -j: the answer, or a list where it is one object a line."""
         text = self.ctl(line, options=('-j',), **kwargs)
         try:
             return json.loads(text)
