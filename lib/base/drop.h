@@ -28,6 +28,7 @@
 	/* conntrack */                                                                            \
 	X(CT_TABLE_FULL, "ct-table-full", "nf_conntrack_max of all namespaces is reached")         \
 	X(CT_NETNS_FULL, "ct-netns-full", "nf_conntrack_max of the namespace is reached")          \
+	X(CT_CLASH, "ct-clash", "the reply tuple belongs to another connection")                   \
 	X(CT_CHAIN_LONG, "ct-chain-long", "the bucket's chain is at its bound")                    \
 	X(CT_INVALID, "ct-invalid", "INVALID packet refused by sluice.invalid")                    \
 	X(CT_SYN_REUSE, "ct-syn-reuse", "SYN on a closing connection: answered by its peer first") \

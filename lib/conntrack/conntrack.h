@@ -36,7 +36,7 @@ struct sl_err;
 
 #define CT_BUCKETS_MIN 8192u       /* eight references to a line, 1,024 stripes */
 #define CT_BUCKETS_MAX (1u << 27)
-#define CT_ENTRIES_MAX (1u << 26)
+#define CT_ENTRIES_MAX (1u << 25)
 
 /* Called with nothing held, by whoever owns the destruction, after both tuples are unlinked and
  * before the entry is freed. May be NULL. */
@@ -52,6 +52,7 @@ struct ct_config {
 	enum sl_hash_backend hash;
 	uint64_t hash_seed; /* 0: random */
 	struct ct_ops ops;
+	struct netns_registry *netns; /* whose namespaces own the entries */
 };
 
 /* NULL with err filled: a value out of range, or too little memory (the message says how much). */
@@ -63,18 +64,18 @@ struct ct_thread *ct_thread(struct ct *ct, unsigned int index);
 /* ---- packet path ---- */
 
 /*
- * Computes pkt.hash and looks up pkt.tuple of n packets (those that are NULL tuples, i.e. without
+ * Computes pkt.hash and looks up pkt.tuple of n <= 64 packets (those that are NULL tuples, i.e. without
  * PKT_IP or with PKT_L4_BAD or PKT_UNTRACKED, are passed over). Sets pkt.ct, ct_gen and ct_dir, or
- * ct = NULL. A hit is an entry that was LIVE, of equal key and not past its deadline; it is verified
- * again by whoever locks it. An entry found past its deadline is destroyed by the way.
+ * ct = NULL. A hit is an entry that was LIVE and of equal key; whoever locks it verifies it again.
  */
-void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n, struct sl_now now);
+void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 
 enum ct_verdict {
 	CT_OK,
 	CT_INVALID, /* pkt.reason and PKT_CT_INVALID are set; the packet belongs to no connection */
 	CT_DROP,    /* pkt.reason is set */
-	CT_MISS,    /* the entry has gone meanwhile, or the packet re-opens: treat as a miss */
+	CT_MISS,    /* the entry has gone meanwhile, was past its deadline (and is destroyed by this),
+		       or the packet re-opens it: treat as a miss */
 	CT_LOST,    /* ct_commit: the flow exists; pkt.ct, ct_gen, ct_dir are the winner's */
 };
 
@@ -86,7 +87,7 @@ enum ct_verdict ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now);
  * from a side that can know of it. Neither refreshes nor changes the entry (RFC 5508 REQ-6).
  * CT_OK with PKT_CT_RELATED and ct_dir = the direction of the error; or CT_INVALID.
  */
-enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p);
+enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
 /*
  * A miss: takes an entry from the pool, checks the maxima (CT_DROP: CT_TABLE_FULL, CT_NETNS_FULL),
@@ -95,8 +96,12 @@ enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p);
  */
 enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
-/* CT_OK: LIVE. CT_LOST: the embryo was given back. CT_DROP: CT_CHAIN_LONG, the embryo given back. */
-enum ct_verdict ct_commit(struct ct_thread *t, struct pkt *p, struct sl_now now);
+/*
+ * CT_OK: LIVE. CT_LOST: another worker was first; the embryo was given back, and pkt.ct, ct_gen and ct_dir
+ * are the winner's. CT_DROP: CT_CHAIN_LONG or CT_CLASH (its reply tuple is another connection's), the
+ * embryo given back.
+ */
+enum ct_verdict ct_commit(struct ct_thread *t, struct pkt *p);
 void ct_abort(struct ct_thread *t, struct pkt *p);
 
 /*
@@ -111,8 +116,19 @@ unsigned int ct_sweep(struct ct_thread *t, bool idle, struct sl_now now);
 uint64_t ct_count(const struct ct *ct);
 
 uint32_t ct_max(const struct ct *ct);
-int ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err);
+int ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err); /* -EINVAL, -ENOMEM */
 uint32_t ct_buckets(const struct ct *ct);
+
+/*
+ * Resize while traffic flows, in slices: start builds the new lines beside the old (-EINVAL out of
+ * range, -EBUSY while another resize goes on, -ENOMEM); each slice moves some stripes and returns
+ * true while there are more; then finish publishes the new table, and the caller frees the old one
+ * with ct_resize_release() after a grace period. n is rounded up to 2^n.
+ */
+int ct_resize_start(struct ct *ct, uint32_t buckets, struct sl_err *err);
+bool ct_resize_slice(struct ct_thread *t, unsigned int stripes);
+void ct_resize_finish(struct ct *ct);
+void ct_resize_release(struct ct_thread *t);
 
 /*
  * A walk over all entries, in the order of the pool, in slices. Entries inserted during the walk may
@@ -120,9 +136,10 @@ uint32_t ct_buckets(const struct ct *ct);
  */
 struct ct_walk {
 	uint32_t next;
-	uint32_t end; /* high-water mark at the start */
+	uint32_t end;      /* high-water mark at the start */
+	uint64_t start_ns; /* entries made later are passed over */
 };
-void ct_walk_start(const struct ct *ct, struct ct_walk *w);
+void ct_walk_start(const struct ct *ct, struct ct_walk *w, struct sl_now now);
 
 /* A copy of what a listing prints, taken under the entry's lock. */
 struct ct_view {

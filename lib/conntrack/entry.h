@@ -115,7 +115,7 @@ struct ct_entry {
 	struct netns *ns; /* the owner; alive as long as the entry is LIVE or DYING */
 	uint32_t ns_gen;
 	uint32_t mark;
-	uint64_t start_ns; /* when nf_conntrack_timestamp */
+	uint64_t start_ns; /* when it was made */
 	uint64_t cold[5];  /* room for NAT and limits */
 } __rte_cache_aligned;
 

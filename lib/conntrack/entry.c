@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of an entry.
+ *
+ *   ct_begin()   FREE → EMBRYO   the entry belongs to the caller alone
+ *   ct_commit()  EMBRYO → LIVE   under the stripes of both tuples: if neither is taken, both are linked
+ *                                and then LIVE is stored, with release. If the original tuple is taken,
+ *                                another worker was first: its entry is the connection.
+ *   (anyone)     LIVE → DYING    under the entry's lock; who does it owns the destruction and holds
+ *                                nothing when it goes on to
+ *   ct_reap()    DYING → FREE    unlink under the stripes, tell the application, add one to the
+ *                                generation, give the index back
+ *
+ * While the stripes of a tuple are held no entry that has it can be unlinked, so what ct_find() gives
+ * there stays what it is; it may only turn DYING, and then it does not count.
+ */
+#include "private.h"
+
+#include <netinet/in.h>
+
+#include "err.h"
+
+static void
+slot_publish(struct ct *ct, const struct ct_entry *e)
+{
+	struct ct_slot *s = &ct->slot[ct_index(ct, e)];
+
+	__atomic_store_n(&s->deadline, e->deadline, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->ns_id, e->ns->id, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->ns_gen, e->ns_gen, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->life, CT_LIVE, __ATOMIC_RELAXED);
+}
+
+static void
+count(struct ct_thread *t, struct netns *ns, int64_t n)
+{
+	netns_counter_add(&t->entries, n);
+	netns_counter_add(&ns->counters[t->index].entries, n);
+}
+
+/* The entry is the caller's alone, in no chain. */
+static void
+entry_free(struct ct_thread *t, struct ct_entry *e)
+{
+	__atomic_store_n(&e->gen, e->gen + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->life, CT_FREE, __ATOMIC_RELEASE);
+	ct_ids_put(&t->ct->entry_ids, &t->entry_ids, ct_index(t->ct, e));
+}
+
+static enum ct_verdict
+check_max(struct ct_thread *t, struct pkt *p)
+{
+	uint32_t ns_max = netns_knobs(p->ns)->ct_max;
+
+	if (unlikely(ct_count(t->ct) >= ct_max(t->ct)))
+		p->reason = SL_DROP_CT_TABLE_FULL;
+	else if (unlikely(ns_max != 0 && netns_entries(p->ns, t->ct->n_threads) >= (int64_t)ns_max))
+		p->reason = SL_DROP_CT_NETNS_FULL;
+	else
+		return CT_OK;
+	return CT_DROP;
+}
+
+static enum ct_verdict
+invalid(struct ct_thread *t, struct pkt *p, uint8_t reason)
+{
+	p->reason = reason;
+	p->flags |= PKT_CT_INVALID;
+	p->ct = NULL;
+	netns_counter_add(&t->stats.invalid, 1);
+	return CT_INVALID;
+}
+
+static void
+embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
+{
+	__atomic_store_n(&e->life, CT_EMBRYO, __ATOMIC_RELAXED);
+	e->orig.tuple = p->tuple;
+	e->orig.packets = e->orig.bytes = 0;
+	e->reply.packets = e->reply.bytes = 0;
+	e->status = 0;
+	e->deadline = now.ms;
+	memset(&e->proto, 0, sizeof(e->proto));
+	e->ns = p->ns;
+	e->ns_gen = p->ns->gen;
+	e->mark = 0;
+	e->start_ns = now.ns;
+	memset(e->cold, 0, sizeof(e->cold));
+}
+
+static void
+account(struct ct_entry *e, unsigned int dir, const struct pkt *p)
+{
+	struct ct_dir_part *d = ct_dir_part(e, dir);
+
+	d->packets++;
+	d->bytes += p->ip_bytes;
+}
+
+enum ct_verdict
+ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
+{
+	const struct ct_proto *proto = ct_proto_of(p->tuple.family, p->tuple.proto);
+	struct ct_proto_ctx ctx = {.knobs = netns_knobs(p->ns), .now = now};
+	enum ct_proto_verdict v;
+	struct ct_entry *e;
+	uint32_t id;
+
+	if (check_max(t, p) != CT_OK)
+		return CT_DROP;
+	id = ct_ids_get(&t->ct->entry_ids, &t->entry_ids);
+	if (unlikely(id == 0)) {
+		p->reason = SL_DROP_CT_TABLE_FULL;
+		return CT_DROP;
+	}
+	e = &t->ct->pool[id];
+	if (!tuple_invert(&e->reply.tuple, &p->tuple)) {
+		ct_ids_put(&t->ct->entry_ids, &t->entry_ids, id);
+		return invalid(t, p, SL_DROP_INV_ICMP_TYPE);
+	}
+	embryo_init(e, p, now);
+	v = proto->create(e, p, &ctx);
+	if (v == CT_PROTO_OK)
+		v = proto->packet(e, p, CT_ORIGINAL, &ctx);
+	if (unlikely(v != CT_PROTO_OK)) {
+		entry_free(t, e);
+		if (v == CT_PROTO_DROP)
+			return CT_DROP;
+		return invalid(t, p, p->reason);
+	}
+	if (ctx.knobs->acct)
+		account(e, CT_ORIGINAL, p);
+	p->ct = e;
+	p->ct_gen = e->gen;
+	p->ct_dir = CT_ORIGINAL;
+	return CT_OK;
+}
+
+void
+ct_abort(struct ct_thread *t, struct pkt *p)
+{
+	entry_free(t, p->ct);
+	p->ct = NULL;
+}
+
+/* Under the stripes: 0 when both tuples are linked and the entry is LIVE; 1 when the original tuple is
+ * taken (p is set to its entry); a drop reason, negative, else. */
+static int
+insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
+{
+	struct ct_entry *e = p->ct, *other;
+	unsigned int dir;
+	uint32_t gen;
+
+	other = ct_find(t->ct, &e->orig.tuple, hash[0], &gen, &dir);
+	if (unlikely(other != NULL)) {
+		p->ct = other;
+		p->ct_gen = gen;
+		p->ct_dir = (uint8_t)dir;
+		return 1;
+	}
+	if (unlikely(ct_find(t->ct, &e->reply.tuple, hash[1], &gen, &dir) != NULL))
+		return -SL_DROP_CT_CLASH;
+	if (unlikely(ct_link(t, e, hash) < 0))
+		return -SL_DROP_CT_CHAIN_LONG;
+	slot_publish(t->ct, e);
+	__atomic_store_n(&e->life, CT_LIVE, __ATOMIC_RELEASE);
+	return 0;
+}
+
+enum ct_verdict
+ct_commit(struct ct_thread *t, struct pkt *p)
+{
+	struct ct *ct = t->ct;
+	struct ct_entry *e = p->ct;
+	uint64_t hash[2] = {p->hash, sl_hash(&ct->hasher, &e->reply.tuple)};
+	struct sl_stripes s;
+	int ret;
+
+	count(t, e->ns, 1);
+	sl_stripes_lock(&s, &ct->stripe[ct_stripe_of(hash[0])], &ct->stripe[ct_stripe_of(hash[1])]);
+	ret = insert(t, p, hash);
+	sl_stripes_unlock(&s);
+	if (likely(ret == 0)) {
+		p->flags |= PKT_CT_NEW;
+		t->sweep_credit += CT_SWEEP_PER_INSERT;
+		netns_counter_add(&t->stats.insert, 1);
+		netns_counter_add(&e->ns->counters[t->index].created, 1);
+		return CT_OK;
+	}
+	count(t, e->ns, -1);
+	entry_free(t, e);
+	if (ret > 0) {
+		p->flags |= PKT_RACE_LOST;
+		netns_counter_add(&t->stats.race_lost, 1);
+		return CT_LOST;
+	}
+	p->ct = NULL;
+	p->reason = (uint8_t)-ret;
+	netns_counter_add(&t->stats.insert_failed, 1);
+	if (p->reason == SL_DROP_CT_CHAIN_LONG)
+		netns_counter_add(&t->stats.chain_too_long, 1);
+	return CT_DROP;
+}
+
+void
+ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
+{
+	uint64_t hash[CT_SWEEP_BATCH][2];
+	struct ct *ct = t->ct;
+	const struct ct_lines *l = sl_rcu_dereference(&ct->lines);
+	unsigned int i, d;
+
+	for (i = 0; i < n; i++) {
+		for (d = 0; d < 2; d++) {
+			hash[i][d] = sl_hash(&ct->hasher, ct_tuple(e[i], d));
+			rte_prefetch0_write(ct_head(l, hash[i][d]));
+		}
+	}
+	for (i = 0; i < n; i++) {
+		ct_unlink(t, e[i], hash[i]);
+		if (ct->ops.destroyed != NULL)
+			ct->ops.destroyed(ct->ops.app, t, e[i]);
+		__atomic_store_n(&ct->slot[ct_index(ct, e[i])].life, CT_FREE, __ATOMIC_RELAXED);
+		count(t, e[i]->ns, -1);
+		entry_free(t, e[i]);
+	}
+}
+
+/* The connection is over, or makes way for a new one: destroys it if it is still the one that was found. */
+static void
+kill_found(struct ct_thread *t, const struct pkt *p)
+{
+	struct ct_entry *e = p->ct;
+
+	if (!ct_lock_live(e, p->ct_gen))
+		return;
+	ct_mark_dying(e);
+	sl_unlock(&e->lock);
+	netns_counter_add(&t->stats.deleted, 1);
+	ct_reap(t, &e, 1);
+}
+
+/* Destroys an entry whose deadline has passed; the caller has its lock, which is released. */
+static void
+expire_locked(struct ct_thread *t, struct ct_entry *e) SL_RELEASE(&e->lock)
+{
+	ct_mark_dying(e);
+	sl_unlock(&e->lock);
+	netns_counter_add(&t->stats.expired, 1);
+	ct_reap(t, &e, 1);
+}
+
+enum ct_verdict
+ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
+{
+	struct ct_entry *e = p->ct;
+	struct ct_proto_ctx ctx = {.knobs = netns_knobs(p->ns), .now = now};
+	enum ct_proto_verdict v;
+	uint32_t old;
+
+	if (unlikely(!ct_lock_live(e, p->ct_gen)))
+		return CT_MISS;
+	old = e->deadline;
+	if (unlikely(sl_ms_passed(old, now.ms))) {
+		expire_locked(t, e);
+		return CT_MISS;
+	}
+	v = ct_proto_of(p->tuple.family, p->tuple.proto)->packet(e, p, p->ct_dir, &ctx);
+	if (likely(v == CT_PROTO_OK || v == CT_PROTO_KILL)) {
+		if (p->ct_dir == CT_REPLY)
+			e->status |= CT_SEEN_REPLY;
+		if (ctx.knobs->acct)
+			account(e, p->ct_dir, p);
+	}
+	ct_deadline_moved(t->ct, e, old);
+	sl_unlock(&e->lock);
+	if (likely(v == CT_PROTO_OK))
+		return CT_OK;
+	if (v == CT_PROTO_INVALID)
+		return invalid(t, p, p->reason);
+	if (v == CT_PROTO_DROP)
+		return CT_DROP;
+	kill_found(t, p);
+	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
+}
+
+enum ct_verdict
+ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now)
+{
+	struct ct_entry *e = p->ct;
+
+	if (e == NULL || !ct_lock_live(e, p->ct_gen))
+		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
+	if (sl_ms_passed(e->deadline, now.ms)) {
+		expire_locked(t, e);
+		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
+	}
+	sl_unlock(&e->lock);
+	/* The error goes to the sender of the packet inside it: against the direction of that packet. */
+	p->ct_dir ^= 1;
+	p->flags |= PKT_CT_RELATED;
+	return CT_OK;
+}

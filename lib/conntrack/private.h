@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of conntrack: the table, the pool and the threads. For the files of this folder and its tests.
+ *
+ * Locks, in the order in which they may nest:
+ *   stripes   guard the lines of a hash table: slots, chains, versions
+ *   ids       leaf: a depot of free indices
+ *   entry     guards an entry's changing fields; taken with no stripe held, holds no stripe
+ * An index found in a line under its stripe belongs to an entry whose tuples stay as they are until the
+ * stripe is released, since unlinking needs it.
+ */
+#ifndef CT_PRIVATE_H
+#define CT_PRIVATE_H
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include <rte_branch_prediction.h>
+#include <rte_prefetch.h>
+
+#include "conntrack.h"
+#include "mem.h"
+#include "proto.h"
+#include "rcu.h"
+#include "stripe.h"
+
+#define CT_SLOTS       8u    /* references to a line */
+#define CT_STRIPES     1024u /* CT_BUCKETS_MIN / CT_SLOTS: each stripe has a line in any table */
+#define CT_IDS_CACHE   512u
+#define CT_SWEEP_BATCH 32u
+
+/* Slots that a thread sweeps for each entry it inserts: the pool is gone through once in the time that
+ * fills a quarter of it. */
+#define CT_SWEEP_PER_INSERT 4u
+
+/*
+ * A bucket line. A slot is empty when its reference is 0; a reference is entry index << 1 | direction.
+ * Tags are 16 bits of the hash that the line number does not come from. An overflow line has the same
+ * form; `next` chains it (0: end). `version` of the head line changes with each change of its chain.
+ */
+struct ct_line {
+	uint16_t tag[CT_SLOTS];
+	uint32_t ref[CT_SLOTS];
+	uint32_t version;
+	uint32_t next;
+	uint64_t unused;
+} __rte_cache_aligned;
+
+_Static_assert(sizeof(struct ct_line) == RTE_CACHE_LINE_SIZE, "a bucket line is a cache line");
+
+/* The lines of one size of the hash table. While a resize goes on, `next` is the larger or smaller one
+ * and moved[s] says that the lines of stripe s are there. */
+struct ct_lines {
+	struct ct_line *line;
+	uint32_t mask; /* lines - 1 */
+	uint32_t chain_max;
+	struct ct_lines *next;
+	bool moved[CT_STRIPES];
+	struct sl_region region;
+};
+
+/* Free indices of a type-stable array: the depot. Those never used start at high_water. */
+struct ct_ids {
+	struct sl_lock lock;
+	uint32_t *stack; /* guarded by lock, as all below; high_water is also read without it */
+	uint32_t n;
+	uint32_t high_water;
+	uint32_t limit; /* indices below it may be handed out */
+	struct sl_region region;
+};
+
+struct ct_ids_cache {
+	uint32_t n;
+	uint32_t id[CT_IDS_CACHE];
+};
+
+/* What walks read of an entry, in an array beside the pool. Fields are written and read as relaxed
+ * atomics: `life` mirrors the entry's, `deadline` is never later than the entry's. */
+struct ct_slot {
+	uint32_t deadline;
+	uint32_t ns_id;
+	uint32_t ns_gen;
+	uint32_t life;
+};
+
+struct ct_thread {
+	struct ct *ct;
+	unsigned int index;
+	int64_t entries;        /* inserted less freed here; read by all */
+	uint32_t sweep_next;    /* the part of the pool that this thread sweeps now */
+	uint32_t sweep_end;
+	uint32_t sweep_credit;  /* slots owed for what was inserted */
+	struct ct_stats stats;
+	struct ct_ids_cache entry_ids, line_ids;
+} __rte_cache_aligned;
+
+struct ct {
+	/* constant after creation, or changed seldom */
+	struct sl_hasher hasher;
+	struct ct_lines *lines; /* RCU */
+	struct ct_entry *pool;
+	struct ct_slot *slot;
+	struct ct_line *overflow;
+	struct sl_stripe *stripe; /* [CT_STRIPES] */
+	struct ct_thread **thread;
+	unsigned int n_threads;
+	uint32_t max;
+	uint32_t buckets;
+	struct ct_ops ops;
+	struct netns_registry *netns;
+	struct ct_lines *retired; /* the old lines between finish and release of a resize */
+	uint32_t resize_next;     /* first stripe that is not moved yet */
+	uint32_t resize_buckets;
+	struct sl_region pool_region, slot_region, overflow_region, stripe_region;
+
+	/* written by all threads, seldom */
+	struct ct_ids entry_ids __rte_cache_aligned;
+	struct ct_ids line_ids __rte_cache_aligned;
+	struct sl_lock sweep_lock __rte_cache_aligned;
+	uint32_t sweep_cursor;  /* guarded by it: where the next part begins */
+	uint32_t sweep_pass_ms; /* guarded by it: when the sweep last began at the pool's start */
+};
+
+static inline uint32_t
+ct_index(const struct ct *ct, const struct ct_entry *e)
+{
+	return (uint32_t)(e - ct->pool);
+}
+
+static inline uint8_t
+ct_life(const struct ct_entry *e)
+{
+	return __atomic_load_n(&e->life, __ATOMIC_ACQUIRE);
+}
+
+static inline uint16_t
+ct_tag(uint64_t hash)
+{
+	return (uint16_t)(hash >> 48);
+}
+
+static inline struct ct_line *
+ct_head(const struct ct_lines *l, uint64_t hash)
+{
+	return &l->line[(uint32_t)hash & l->mask];
+}
+
+static inline uint32_t
+ct_stripe_of(uint64_t hash)
+{
+	return (uint32_t)hash & (CT_STRIPES - 1);
+}
+
+#define CT_LOOKUP_MAX 64u
+
+/* ---- ids.c ---- */
+
+/* limit: how many indices there may ever be (0 is never handed out). */
+int ct_ids_init(struct ct_ids *ids, uint32_t limit, struct sl_err *err);
+void ct_ids_fini(struct ct_ids *ids);
+
+/* An index, or 0 when there is none left. */
+uint32_t ct_ids_get(struct ct_ids *ids, struct ct_ids_cache *cache);
+void ct_ids_put(struct ct_ids *ids, struct ct_ids_cache *cache, uint32_t id);
+
+/* The index that the next ct_ids_get() of this thread gives, or 0 when the cache is empty. */
+static inline uint32_t
+ct_ids_peek(const struct ct_ids_cache *cache, unsigned int ahead)
+{
+	return cache->n > ahead ? cache->id[cache->n - 1 - ahead] : 0;
+}
+
+/* ---- pool.c ---- */
+
+/* Rounds to what the table takes; -EINVAL when there can be no such table. */
+int ct_buckets_round(uint32_t *buckets, struct sl_err *err);
+
+/* ---- table.c ---- */
+
+int ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl_err *err);
+void ct_lines_destroy(struct ct_lines *l);
+
+/*
+ * Finds the LIVE entry that has `key` as one of its tuples; sets its generation and the direction that
+ * has the key. NULL: none was seen; without the stripe held, a concurrent change may have hidden it.
+ */
+struct ct_entry *ct_find(const struct ct *ct, const struct tuple *key, uint64_t hash, uint32_t *gen,
+	unsigned int *dir);
+
+/* Under the stripes of both tuples: puts both into the table. 0, or -ENOSPC when a chain is at its
+ * bound or overflow lines are used up (then nothing is in the table). */
+int ct_link(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2]);
+
+/* Takes both tuples out, under stripes that it locks. */
+void ct_unlink(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2]);
+
+/* Moves the lines of one stripe to l->next (resize). */
+void ct_move_stripe(struct ct_thread *t, struct ct_lines *l, uint32_t stripe);
+
+/* Gives the overflow lines of a table back that no reader or writer can reach any more. */
+void ct_lines_free_overflow(struct ct_thread *t, struct ct_lines *l);
+
+/* The slots of a line that have the tag, as bits. Empty ones may be among them. */
+static inline unsigned int
+ct_line_match(const struct ct_line *l, uint16_t tag)
+{
+#if defined(__SSE2__) && !defined(SL_TSAN)
+	__m128i tags = _mm_load_si128((const __m128i *)(const void *)l->tag);
+	__m128i equal = _mm_cmpeq_epi16(tags, _mm_set1_epi16((short)tag));
+
+	return (unsigned int)_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128()));
+#else
+	unsigned int i, mask = 0;
+
+	for (i = 0; i < CT_SLOTS; i++)
+		mask |= (unsigned int)(__atomic_load_n(&l->tag[i], __ATOMIC_ACQUIRE) == tag) << i;
+	return mask;
+#endif
+}
+
+/*
+ * Compares a key with one of an entry that may just be made anew by another thread; whatever that
+ * gives is verified by (life, gen) under the entry's lock. Hence not for thread sanitizer's eyes.
+ */
+__attribute__((no_sanitize_thread)) static inline bool
+ct_key_equal(const struct tuple *a, const struct tuple *b)
+{
+	typedef uint64_t __attribute__((may_alias, aligned(4))) u64;
+	typedef uint32_t __attribute__((may_alias)) u32;
+	const u64 *x = (const void *)a, *y = (const void *)b;
+
+	_Static_assert(sizeof(struct tuple) == 44, "five words and a half");
+	return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]) |
+		       (((const u32 *)x)[10] ^ ((const u32 *)y)[10])) == 0;
+}
+
+/* Whether the reference is to a LIVE entry with that key in that direction; sets its generation, which
+ * is read first, so that an entry made anew meanwhile does not pass for the one that was compared. */
+static inline bool
+ct_ref_is(const struct ct *ct, uint32_t ref, const struct tuple *key, uint32_t *gen)
+{
+	const struct ct_entry *e = &ct->pool[ref >> 1];
+
+	*gen = __atomic_load_n(&e->gen, __ATOMIC_ACQUIRE);
+	return ct_life(e) == CT_LIVE && ct_key_equal(ct_tuple(e, ref & 1), key);
+}
+
+/* The entry with that key in one line, as ct_find(). */
+struct ct_entry *ct_find_in_line(const struct ct *ct, const struct ct_line *l,
+	const struct tuple *key, uint16_t tag, uint32_t *gen, unsigned int *dir);
+
+/* ---- entry.c ---- */
+
+/* Locks the entry if it is still LIVE and of that generation; false, and not locked, if not. */
+static inline bool
+ct_lock_live(struct ct_entry *e, uint32_t gen) SL_TRY_ACQUIRE(true, &e->lock)
+{
+	sl_lock(&e->lock);
+	if (likely(ct_life(e) == CT_LIVE && __atomic_load_n(&e->gen, __ATOMIC_RELAXED) == gen))
+		return true;
+	sl_unlock(&e->lock);
+	return false;
+}
+
+/* LIVE → DYING, under the entry's lock: the caller owns the destruction and must call ct_reap() with
+ * nothing held. */
+static inline void
+ct_mark_dying(struct ct_entry *e) SL_REQUIRES(&e->lock)
+{
+	__atomic_store_n(&e->life, CT_DYING, __ATOMIC_RELEASE);
+}
+
+/* Destroys n DYING entries that the caller owns: unlink, tell the application, free. */
+void ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n);
+
+/* Keeps the walk's coarse deadline not later than the entry's; called when a deadline moved. */
+static inline void
+ct_deadline_moved(struct ct *ct, const struct ct_entry *e, uint32_t old)
+{
+	if (unlikely((int32_t)(e->deadline - old) < 0))
+		__atomic_store_n(&ct->slot[ct_index(ct, e)].deadline, e->deadline,
+			__ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hash table: lines of eight tagged references, overflow lines chained behind them.
+ *
+ * Writers change a chain only under the stripe of its head line. A chain is kept dense: what is taken
+ * out is replaced by the chain's last reference, and an overflow line that falls empty goes back to its
+ * type-stable pool. Readers take no lock. They can therefore meet a reference that was just taken out or
+ * a line that went over to another chain, and both are harmless: a hit is verified in the entry, and the
+ * number of lines a reader follows is bounded. What they must not do is miss an entry that stays, so a
+ * miss is valid only when the head's version, which is odd while a writer is at it, was even before and
+ * is the same after the scan; else the scan is repeated, and after some tries left to those who hold the
+ * stripe.
+ */
+#include "private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "err.h"
+
+#define FIND_TRIES 4
+
+int
+ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl_err *err)
+{
+	uint32_t n = buckets / CT_SLOTS;
+	struct ct_lines *l = calloc(1, sizeof(*l));
+	int ret;
+
+	if (l == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
+	ret = sl_region_reserve(&l->region, (size_t)n * sizeof(struct ct_line), err);
+	if (ret == 0)
+		ret = sl_region_grow(&l->region, (size_t)n * sizeof(struct ct_line), err);
+	if (ret < 0) {
+		ct_lines_destroy(l);
+		return ret;
+	}
+	l->line = (struct ct_line *)(void *)l->region.base;
+	l->mask = n - 1;
+	/* Four times what an even spread of a full pool gives, and room for chance in small tables. */
+	l->chain_max = 16 + (uint32_t)((uint64_t)max * 2 * 4 / buckets);
+	*out = l;
+	return 0;
+}
+
+void
+ct_lines_destroy(struct ct_lines *l)
+{
+	if (l == NULL)
+		return;
+	sl_region_release(&l->region);
+	free(l);
+}
+
+static inline struct ct_line *
+line_next(const struct ct *ct, const struct ct_line *l)
+{
+	uint32_t next = __atomic_load_n(&l->next, __ATOMIC_ACQUIRE);
+
+	return next == 0 ? NULL : &ct->overflow[next];
+}
+
+struct ct_entry *
+ct_find_in_line(const struct ct *ct, const struct ct_line *l, const struct tuple *key, uint16_t tag,
+	uint32_t *gen, unsigned int *dir)
+{
+	unsigned int mask = ct_line_match(l, tag);
+
+	for (; mask != 0; mask &= mask - 1) {
+		unsigned int slot = (unsigned int)__builtin_ctz(mask);
+		uint32_t ref = __atomic_load_n(&l->ref[slot], __ATOMIC_ACQUIRE);
+
+		if (ref == 0)
+			continue;
+		if (ct_ref_is(ct, ref, key, gen)) {
+			*dir = ref & 1;
+			return &ct->pool[ref >> 1];
+		}
+	}
+	return NULL;
+}
+
+static struct ct_entry *
+find_in_chain(const struct ct *ct, const struct ct_lines *l, const struct tuple *key, uint64_t hash,
+	uint32_t *gen, unsigned int *dir)
+{
+	const struct ct_line *head = ct_head(l, hash), *line;
+	unsigned int try, hops;
+	struct ct_entry *e;
+	uint32_t before;
+
+	for (try = 0; try < FIND_TRIES; try++) {
+		before = __atomic_load_n(&head->version, __ATOMIC_ACQUIRE);
+		hops = l->chain_max;
+		for (line = head; line != NULL && hops > 0; line = line_next(ct, line), hops--) {
+			e = ct_find_in_line(ct, line, key, ct_tag(hash), gen, dir);
+			if (e != NULL)
+				return e;
+		}
+		if (before % 2 == 0 && __atomic_load_n(&head->version, __ATOMIC_RELAXED) == before)
+			break;
+		rte_pause();
+	}
+	return NULL;
+}
+
+struct ct_entry *
+ct_find(const struct ct *ct, const struct tuple *key, uint64_t hash, uint32_t *gen,
+	unsigned int *dir)
+{
+	const struct ct_lines *l;
+	struct ct_entry *e = NULL;
+
+	for (l = sl_rcu_dereference(&ct->lines); l != NULL && e == NULL;
+		l = __atomic_load_n(&l->next, __ATOMIC_ACQUIRE))
+		e = find_in_chain(ct, l, key, hash, gen, dir);
+	return e;
+}
+
+/* ---- writers: all below under the stripe of the chain ---- */
+
+/* The lines where the chains of a stripe are now. */
+static struct ct_lines *
+lines_of(const struct ct *ct, uint32_t stripe)
+{
+	struct ct_lines *l = sl_rcu_dereference(&ct->lines);
+	struct ct_lines *next = __atomic_load_n(&l->next, __ATOMIC_ACQUIRE);
+
+	return next != NULL && l->moved[stripe] ? next : l;
+}
+
+static inline void
+chain_begin(struct ct_line *head)
+{
+	__atomic_store_n(&head->version, head->version + 1, __ATOMIC_RELAXED);
+}
+
+static inline void
+chain_end(struct ct_line *head)
+{
+	__atomic_store_n(&head->version, head->version + 1, __ATOMIC_RELEASE);
+}
+
+static inline void
+slot_set(struct ct_line *l, unsigned int slot, uint16_t tag, uint32_t ref)
+{
+	__atomic_store_n(&l->tag[slot], tag, __ATOMIC_RELEASE);
+	__atomic_store_n(&l->ref[slot], ref, __ATOMIC_RELEASE);
+}
+
+/* Chains are dense, so the first empty slot is behind the last used one. */
+static unsigned int
+slots_used(const struct ct_line *l)
+{
+	unsigned int n = CT_SLOTS;
+
+	while (n > 0 && l->ref[n - 1] == 0)
+		n--;
+	return n;
+}
+
+static int
+chain_add(struct ct_thread *t, const struct ct_lines *l, uint64_t hash, uint32_t ref,
+	uint32_t chain_max)
+{
+	struct ct *ct = t->ct;
+	struct ct_line *head = ct_head(l, hash), *line = head;
+	unsigned int hops = 1, used;
+	uint32_t id;
+
+	while (line->next != 0) {
+		line = &ct->overflow[line->next];
+		hops++;
+	}
+	used = slots_used(line);
+	if (used == CT_SLOTS) {
+		id = hops < chain_max ? ct_ids_get(&ct->line_ids, &t->line_ids) : 0;
+		if (id == 0)
+			return -ENOSPC;
+		chain_begin(head);
+		slot_set(&ct->overflow[id], 0, ct_tag(hash), ref);
+		__atomic_store_n(&line->next, id, __ATOMIC_RELEASE);
+	} else {
+		chain_begin(head);
+		slot_set(line, used, ct_tag(hash), ref);
+	}
+	chain_end(head);
+	return 0;
+}
+
+/* Where a reference is in its chain, and the chain's last line. */
+struct place {
+	struct ct_line *line, *last, *before_last;
+	unsigned int slot;
+};
+
+static bool
+chain_locate(const struct ct *ct, struct ct_line *head, uint16_t tag, uint32_t ref, struct place *at)
+{
+	struct ct_line *line = head, *before = NULL;
+	unsigned int mask;
+
+	at->line = NULL;
+	for (;;) {
+		mask = at->line == NULL ? ct_line_match(line, tag) : 0;
+		for (; mask != 0; mask &= mask - 1) {
+			unsigned int slot = (unsigned int)__builtin_ctz(mask);
+
+			if (line->ref[slot] == ref) {
+				at->line = line;
+				at->slot = slot;
+			}
+		}
+		if (line->next == 0)
+			break;
+		before = line;
+		line = &ct->overflow[line->next];
+	}
+	at->last = line;
+	at->before_last = before;
+	return at->line != NULL;
+}
+
+static void
+chain_remove(struct ct_thread *t, const struct ct_lines *l, uint64_t hash, uint32_t ref)
+{
+	struct ct_line *head = ct_head(l, hash);
+	struct place at;
+	unsigned int last;
+
+	if (!chain_locate(t->ct, head, ct_tag(hash), ref, &at))
+		return;
+	last = slots_used(at.last) - 1;
+	chain_begin(head);
+	if (at.line != at.last || at.slot != last)
+		slot_set(at.line, at.slot, at.last->tag[last], at.last->ref[last]);
+	slot_set(at.last, last, 0, 0);
+	if (last == 0 && at.before_last != NULL) {
+		uint32_t id = at.before_last->next;
+
+		__atomic_store_n(&at.before_last->next, 0, __ATOMIC_RELEASE);
+		ct_ids_put(&t->ct->line_ids, &t->line_ids, id);
+	}
+	chain_end(head);
+}
+
+int
+ct_link(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
+{
+	const struct ct_lines *l0 = lines_of(t->ct, ct_stripe_of(hash[0]));
+	const struct ct_lines *l1 = lines_of(t->ct, ct_stripe_of(hash[1]));
+	uint32_t ref = ct_index(t->ct, e) << 1;
+	int ret;
+
+	ret = chain_add(t, l0, hash[0], ref, l0->chain_max);
+	if (ret < 0)
+		return ret;
+	ret = chain_add(t, l1, hash[1], ref | CT_REPLY, l1->chain_max);
+	if (ret < 0)
+		chain_remove(t, l0, hash[0], ref);
+	return ret;
+}
+
+void
+ct_unlink(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
+{
+	struct ct *ct = t->ct;
+	uint32_t ref = ct_index(ct, e) << 1;
+	struct sl_stripes s;
+
+	sl_stripes_lock(&s, &ct->stripe[ct_stripe_of(hash[0])], &ct->stripe[ct_stripe_of(hash[1])]);
+	chain_remove(t, lines_of(ct, ct_stripe_of(hash[0])), hash[0], ref);
+	chain_remove(t, lines_of(ct, ct_stripe_of(hash[1])), hash[1], ref | CT_REPLY);
+	sl_stripes_unlock(&s);
+}
+
+/*
+ * Copies a chain. The old lines keep their references, which readers may still follow: they are verified
+ * in the entries. The bound of chains is for new connections, not for those that are here; and overflow
+ * lines do not run out, since dense chains of both tables need no more than there are (pool.c).
+ */
+static void
+move_chain(struct ct_thread *t, const struct ct_lines *to, const struct ct_line *line)
+{
+	struct ct *ct = t->ct;
+	unsigned int i, used;
+
+	for (; line != NULL; line = line_next(ct, line)) {
+		used = slots_used(line);
+		for (i = 0; i < used; i++) {
+			uint32_t ref = line->ref[i];
+			uint64_t hash = sl_hash(&ct->hasher, ct_tuple(&ct->pool[ref >> 1], ref & 1));
+
+			chain_add(t, to, hash, ref, UINT32_MAX);
+		}
+	}
+}
+
+void
+ct_move_stripe(struct ct_thread *t, struct ct_lines *l, uint32_t stripe)
+{
+	struct ct *ct = t->ct;
+	uint32_t i;
+
+	sl_lock(&ct->stripe[stripe].lock);
+	for (i = stripe; i <= l->mask; i += CT_STRIPES)
+		move_chain(t, l->next, &l->line[i]);
+	l->moved[stripe] = true;
+	sl_unlock(&ct->stripe[stripe].lock);
+}
+
+void
+ct_lines_free_overflow(struct ct_thread *t, struct ct_lines *l)
+{
+	struct ct *ct = t->ct;
+	uint32_t i, id, next;
+
+	for (i = 0; i <= l->mask; i++) {
+		for (id = l->line[i].next; id != 0; id = next) {
+			struct ct_line *line = &ct->overflow[id];
+			unsigned int s;
+
+			next = line->next;
+			for (s = 0; s < CT_SLOTS; s++)
+				slot_set(line, s, 0, 0);
+			__atomic_store_n(&line->next, 0, __ATOMIC_RELEASE);
+			ct_ids_put(&ct->line_ids, &t->line_ids, id);
+		}
+	}
+}
