@@ -214,7 +214,7 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 	for (i = 0; i < n; i++) {
 		for (d = 0; d < 2; d++) {
 			hash[i][d] = sl_hash(&ct->hasher, ct_tuple(e[i], d));
-			rte_prefetch0_write(ct_head(l, hash[i][d]));
+			__builtin_prefetch(ct_head(l, hash[i][d]), 1);
 		}
 	}
 	for (i = 0; i < n; i++) {

@@ -26,7 +26,7 @@ candidate(const struct ct *ct, const struct ct_line *l, uint64_t hash)
 		return 0;
 	ref = __atomic_load_n(&l->ref[__builtin_ctz(mask)], __ATOMIC_ACQUIRE);
 	e = &ct->pool[ref >> 1];
-	rte_prefetch0_write(&e->lock);
+	__builtin_prefetch(&e->lock, 1);
 	rte_prefetch0(ref & 1 ? &e->reply : &e->orig);
 	return ref;
 }

@@ -40,7 +40,7 @@ take_part(struct ct_thread *t, bool idle, struct sl_now now)
 static inline void
 prefetch_entry(const struct ct_entry *e)
 {
-	rte_prefetch0_write(&e->lock);
+	__builtin_prefetch(&e->lock, 1);
 	rte_prefetch0(&e->orig);
 	rte_prefetch0(&e->reply);
 	rte_prefetch0(&e->ns);
