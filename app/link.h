@@ -13,13 +13,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
 #include "gateway.h"
+#include "pkt.h"
+#include "port.h"
 
 #define LINK_NAME_MAX 15
 
+#define VLAN_VIDS   4096u
+#define VLAN_VID(t) ((t) & 0x0fffu)
+
 struct sl_err;
-struct pkt;
-struct port;
+
+/* The links with one outer VLAN and an inner one; freed when it is empty. */
+struct vlan_inner {
+	struct link *link[VLAN_VIDS]; /* by inner VLAN id */
+	unsigned int n;               /* control only */
+};
+
+/* The links of a port. Pointers are written by control and read by workers (RCU). */
+struct vlan_map {
+	struct {
+		struct link *link;        /* of this VLAN alone; [0]: untagged */
+		struct vlan_inner *inner; /* NULL: no link has an inner VLAN in this one */
+	} outer[VLAN_VIDS];
+};
 
 struct link {
 	/* constant while workers can see the link */
@@ -42,8 +61,9 @@ struct link_spec {
 	uint16_t vlan, inner;
 };
 
-/* Refuses: a name taken in the namespace or too long; no such port, namespace or peer; a VLAN out of
- * 0–4094; a tag stack that another link of the port has; a peer that has a peer. 0 or -errno. */
+/* Refuses: a name taken in the namespace, too long or of other characters than names have; no such
+ * port, namespace or peer; a VLAN out of 0–4094, or an inner one without an outer; a tag stack that
+ * another link of the port has; a peer that has a peer. 0 or -errno. */
 int link_add(struct gateway *gw, const struct link_spec *spec, struct sl_err *err);
 
 /* netns NULL: the name must be unique over all namespaces. Frees after a grace period. */
@@ -54,13 +74,32 @@ int link_delete(struct gateway *gw, const char *netns, const char *name, struct 
 void link_detach_netns(struct gateway *gw, struct netns *const ns[], unsigned int n);
 void link_free_detached(struct netns *const ns[], unsigned int n);
 
+/* Frees the map of a port that has no links; a grace period after workers last saw the port. */
+void link_map_free(struct port *port);
+
 /* The namespace's links, in the order in which they were added. */
 struct link *link_first(const struct netns *ns);
 
 /* ---- worker ---- */
 
-/* The link of a port that has the packet's tag stack (pkt.n_tags, outer_tci, inner_tci), or NULL. */
-struct link *link_lookup(const struct port *port, const struct pkt *p);
+/*
+ * The link of a port that has the packet's tag stack (pkt.n_tags, outer_tci, inner_tci), or NULL. A
+ * priority tag (VLAN id 0) as the last tag counts as none.
+ */
+static inline struct link *
+link_lookup(const struct port *port, const struct pkt *p)
+{
+	const struct vlan_map *map = sl_rcu_dereference(&port->links);
+	unsigned int vid = p->n_tags == 0 ? 0 : VLAN_VID(p->outer_tci);
+	const struct vlan_inner *inner;
+
+	if (unlikely(map == NULL))
+		return NULL;
+	if (p->n_tags < 2 || VLAN_VID(p->inner_tci) == 0)
+		return sl_rcu_dereference(&map->outer[vid].link);
+	inner = sl_rcu_dereference(&map->outer[vid].inner);
+	return inner == NULL ? NULL : sl_rcu_dereference(&inner->link[VLAN_VID(p->inner_tci)]);
+}
 
 static inline struct link *
 link_peer(const struct link *l)

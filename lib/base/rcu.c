@@ -117,3 +117,14 @@ sl_rcu_stop(void)
 	pthread_join(helper.thread, NULL);
 	helper.running = false;
 }
+
+void
+sl_rcu_free(void *p)
+{
+	int ret = sl_rcu_call(free, p);
+
+	if (ret == -ENOMEM)
+		sl_rcu_synchronize();
+	if (ret != 0)
+		free(p);
+}

@@ -84,4 +84,10 @@ int sl_rcu_start(void (*done)(void *), void *done_arg);
 int sl_rcu_call(void (*fn)(void *), void *arg);
 void sl_rcu_stop(void);
 
+/*
+ * free(p) a grace period from now, without waiting. At once when the helper is not running, which it
+ * may only be where no reader runs at the same time (replay, tests).
+ */
+void sl_rcu_free(void *p);
+
 #endif

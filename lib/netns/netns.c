@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "name.h"
 #include "registry.h"
 
 #define NAMES_MIN 64u
@@ -87,31 +88,10 @@ names_reserve(struct netns_registry *r, uint32_t want)
 	return 0;
 }
 
-static bool
-name_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		c == '.' || c == '_' || c == '-';
-}
-
 int
 netns_name_valid(const char *name, struct sl_err *err)
 {
-	char shown[NETNS_NAME_MAX + 1];
-	size_t i, len = strlen(name);
-	bool good = len > 0 && len <= NETNS_NAME_MAX;
-
-	/* A message is one line of text whatever came in: show a '?' for what no name has. */
-	for (i = 0; i < len && i < NETNS_NAME_MAX; i++) {
-		shown[i] = name_char(name[i]) ? name[i] : '?';
-		good &= name_char(name[i]);
-	}
-	shown[i] = '\0';
-	if (good)
-		return 0;
-	return sl_refuse(err, EINVAL,
-		"\"%s\"%s is no namespace name: it has 1 to %u characters of A-Za-z0-9._-", shown,
-		len > NETNS_NAME_MAX ? "..." : "", NETNS_NAME_MAX);
+	return sl_name_valid("namespace", name, NETNS_NAME_MAX, err);
 }
 
 static struct netns *
@@ -267,18 +247,12 @@ int
 netns_set_knobs(struct netns *ns, const struct knobs *changed, struct sl_err *err)
 {
 	struct knobs *fresh = knobs_dup(changed), *old = ns->knobs;
-	int ret;
 
 	if (fresh == NULL)
 		return sl_refuse(err, ENOMEM, "no memory for the knobs of namespace %s", ns->name);
 	sl_rcu_publish(&ns->knobs, fresh);
-	if (!knobs_put(old))
-		return 0;
-	ret = sl_rcu_call(free, old);
-	if (ret == -ENOMEM)
-		sl_rcu_synchronize();
-	if (ret != 0)
-		free(old);
+	if (knobs_put(old))
+		sl_rcu_free(old);
 	return 0;
 }
 

@@ -135,7 +135,7 @@ test_batch_is_all_or_nothing(void **state)
 		{{"a", "b", "a", "c"}, -EEXIST, "namespace a is named twice in one batch"},
 		{{"a", "b", "c", "old"}, -EEXIST, "namespace old exists already"},
 		{{"a", "b", "init", "c"}, -EEXIST, "namespace init exists already"},
-		{{"a", "b", "c d", "e"}, -EINVAL, "\"c?d\" is no namespace name"},
+		{{"a", "b", "c d", "e"}, -EINVAL, "\"c d\" is no namespace name"},
 		{{"a", "b", "c", ""}, -EINVAL, "\"\" is no namespace name"},
 	};
 	struct netns_registry *r = registry(0);
