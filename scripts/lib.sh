@@ -63,12 +63,15 @@ need()
 # build DIRECTORY [MESON OPTION]...: configures when needed, and builds. Fails when the build fails.
 build()
 {
-	local dir=$1
+	local dir=$1 log
 
 	shift
 	say "building in $dir"
 	if [ ! -f "$dir/build.ninja" ]; then
-		meson setup "$dir" "$@" >&2 || return 1
+		log=$(meson setup "$dir" "$@" 2>&1) || {
+			printf '%s\n' "$log" >&2
+			return 1
+		}
 	fi
 	ninja -C "$dir" --quiet >&2
 }

@@ -46,7 +46,7 @@ def test_good_text_passes(rule):
     (textrules.columns, 'x' * 100 + '\n', []),
     (textrules.whitespace, 'a \nb\r\nc', [1, 2, 2, 3]),
     (textrules.whitespace, 'a\n\n', [2]),
-    (textrules.tabs, 'a\n    b;\n\t  c;\n * d\n', [2, 3]),
+    (textrules.tabs, 'a\n    b;\n\t  c;\n * d\n', [2]),
     (textrules.file_length, '\n' * 600, []),
     (textrules.file_length, '\n' * 601, [601]),
     (textrules.functions, function(60), []),

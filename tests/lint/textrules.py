@@ -62,7 +62,7 @@ def tabs(path, text):
     if not is_c(path):
         return
     for number, line in enumerate(text.split('\n'), 1):
-        if re.match(r'\t* {2,}[^ *]', line):
+        if re.match(r' {2,}[^ *]', line):
             yield number, 'indented with spaces: use tabs'
 
 
@@ -90,6 +90,9 @@ def functions(path, text):
                            'pass a context')
 
 
+_STATEMENT = re.compile(r'^[ \t*/]*[\w>.\[\]-]+( [-+|&]?= .*|\([^)]*\));[ \t]*(\*/)?$', re.M)
+
+
 def left_over(path, text):
     """Notes to self and dead code."""
     if not is_code(path):
@@ -102,7 +105,7 @@ def left_over(path, text):
         yield csource.line_of(text, m.start()), 'code that is never compiled'
     bare = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
     for m in re.finditer(r'/\*.*?\*/', bare, re.S):
-        if re.search(r'^[ \t*/]*[\w>.\[\]()\-]+ *(=|\([^)]*\)).*;[ \t]*(\*/)?$', m.group(0), re.M):
+        if _STATEMENT.search(m.group(0)):
             yield csource.line_of(bare, m.start()), 'commented-out code'
     bare = re.sub(r'/\*.*?\*/', lambda c: '\n' * c.group(0).count('\n'), bare, flags=re.S)
     for m in re.finditer(r'//', bare):
