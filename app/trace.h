@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The trace: the way of chosen packets through the stages. After each burst the packet path looks
- * once whether the worker has a trace; only then are the burst's packets matched and what each stage
- * left in struct pkt is copied to the trace's ring, which the control side prints from. The ring is
- * bounded; what does not fit is counted.
+ * once whether the worker has a trace; only then are the burst's packets matched and what each
+ * stage left in struct pkt is copied to the trace's ring, which the control side prints from. The
+ * ring is bounded; what does not fit is counted.
  *
- * Up to TRACE_SESSIONS_MAX traces run at once, each with its own filter and rings. The control thread
- * opens, reads and closes them; all workers see the same set.
+ * Up to TRACE_SESSIONS_MAX traces run at once, each with its own filter and rings. The control
+ * thread opens, reads and closes them; all workers see the same set.
  */
 #ifndef TRACE_H
 #define TRACE_H
@@ -29,18 +29,21 @@ struct worker;
 
 /*
  * Worker: records the packets of a burst that the traces select; `now` is the burst's. Called when
- * the verdict on every packet is known and while all mbufs still belong to the burst; what a transmit
- * queue refuses later is not in a trace.
+ * the verdict on every packet is known and while all mbufs still belong to the burst; what a
+ * transmit queue refuses later is not in a trace.
  */
 void trace_burst(struct worker *w, const struct port *in, const struct pkt *p, unsigned int n,
 	struct sl_now now);
 
 /* trace_filter.fields: what is compared besides the prefixes. */
-#define TRACE_BY_PROTO  0x01
-#define TRACE_BY_SPORT  0x02
-#define TRACE_BY_DPORT  0x04
-#define TRACE_BY_REASON 0x08 /* dropped, or INVALID, for this reason */
-#define TRACE_DROPPED   0x10 /* dropped, for whatever reason */
+#define TRACE_BY_FAMILY    0x01
+#define TRACE_BY_PROTO     0x02
+#define TRACE_BY_SPORT     0x04
+#define TRACE_BY_DPORT     0x08
+#define TRACE_BY_ICMP_TYPE 0x10
+#define TRACE_BY_ICMP_CODE 0x20
+#define TRACE_BY_REASON    0x40 /* dropped, or INVALID, for this reason */
+#define TRACE_DROPPED      0x80 /* dropped, for whatever reason */
 
 struct trace_prefix {
 	struct tuple_addr addr;
@@ -53,12 +56,15 @@ struct trace_prefix {
  * All zero selects every packet. Ports are those of TCP, UDP, UDP-Lite and SCTP.
  */
 struct trace_filter {
-	const struct netns *ns; /* NULL: all, and packets of no namespace; its id and generation count */
+	const struct netns *ns; /* NULL: all, and packets of none. Only looked at by trace_open() */
 	struct trace_prefix src, dst;
 	uint16_t sport, dport; /* host order */
 	uint8_t fields;
+	uint8_t family; /* TUPLE_… */
 	uint8_t proto;
+	uint8_t icmp_type, icmp_code;
 	uint8_t reason; /* enum sl_drop */
+	char link[LINK_NAME_MAX + 1]; /* that it came in on; empty: any */
 };
 
 /* One packet, as the stages left it. Holds no reference. */

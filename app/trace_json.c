@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "trace_json.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <rte_byteorder.h>
+
+#include "proto.h"
+
+static const struct {
+	uint8_t bit;
+	const char *name;
+} tcp_flag_names[] = {
+	{PKT_TCP_SYN, "SYN"}, {PKT_TCP_FIN, "FIN"}, {PKT_TCP_RST, "RST"}, {PKT_TCP_PSH, "PSH"},
+	{PKT_TCP_ACK, "ACK"}, {PKT_TCP_URG, "URG"}, {PKT_TCP_ECE, "ECE"}, {PKT_TCP_CWR, "CWR"},
+};
+
+static json_t *
+address(uint8_t family, const struct tuple_addr *a)
+{
+	char buf[INET6_ADDRSTRLEN];
+
+	inet_ntop(family == TUPLE_IPV6 ? AF_INET6 : AF_INET, a->b, buf, sizeof(buf));
+	return json_string(buf);
+}
+
+static void
+put_int(json_t *o, const char *key, uint64_t v)
+{
+	json_object_set_new(o, key, json_integer((json_int_t)v));
+}
+
+static json_t *
+tcp_flags(uint8_t flags)
+{
+	json_t *list = json_array();
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(tcp_flag_names); i++)
+		if (flags & tcp_flag_names[i].bit)
+			json_array_append_new(list, json_string(tcp_flag_names[i].name));
+	return list;
+}
+
+static void
+put_proto(json_t *o, uint8_t family, uint8_t proto)
+{
+	json_object_set_new(o, "family", json_string(family == TUPLE_IPV6 ? "ipv6" : "ipv4"));
+	json_object_set_new(o, "proto", json_string(ct_proto_name(proto)));
+	put_int(o, "protonum", proto);
+}
+
+static json_t *
+packet(const struct trace_record *r)
+{
+	json_t *o = json_object();
+
+	put_int(o, "len", r->frame_len);
+	put_int(o, "ethertype", r->ethertype);
+	if (r->family == 0)
+		return o;
+	put_proto(o, r->family, r->proto);
+	json_object_set_new(o, "src", address(r->family, &r->src));
+	json_object_set_new(o, "dst", address(r->family, &r->dst));
+	put_int(o, "ip_len", r->ip_bytes);
+	if (r->has & TRACE_HAS_PORTS) {
+		put_int(o, "sport", r->sport);
+		put_int(o, "dport", r->dport);
+	}
+	if (r->has & TRACE_HAS_TCP) {
+		json_object_set_new(o, "flags", tcp_flags(r->tcp_flags));
+		put_int(o, "seq", r->seq);
+		put_int(o, "ack", r->ack);
+		put_int(o, "win", r->win);
+	}
+	if (r->has & TRACE_HAS_ICMP) {
+		put_int(o, "type", r->icmp_type);
+		put_int(o, "code", r->icmp_code);
+		put_int(o, "id", r->icmp_id);
+	}
+	return o;
+}
+
+/* The packet that an ICMP error is about. */
+static json_t *
+inner_packet(const struct tuple *t)
+{
+	bool icmp = t->proto == (t->family == TUPLE_IPV6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
+	uint16_t sport = rte_be_to_cpu_16(t->sport), dport = rte_be_to_cpu_16(t->dport);
+	json_t *o = json_object();
+
+	put_proto(o, t->family, t->proto);
+	json_object_set_new(o, "src", address(t->family, &t->src));
+	json_object_set_new(o, "dst", address(t->family, &t->dst));
+	put_int(o, icmp ? "id" : "sport", sport);
+	put_int(o, icmp ? "type" : "dport", icmp ? dport >> 8 : dport);
+	if (icmp)
+		put_int(o, "code", dport & 0xff);
+	return o;
+}
+
+static json_t *
+way(const char *link, const char *port, unsigned int vlan, unsigned int inner)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "link", link[0] != '\0' ? json_string(link) : json_null());
+	json_object_set_new(o, "port", json_string(port));
+	if (vlan != 0)
+		put_int(o, "vlan", vlan);
+	if (inner != 0)
+		put_int(o, "inner", inner);
+	return o;
+}
+
+/* The machines name the state of an entry, so one is made that has it. */
+static json_t *
+state_name(const struct trace_record *r, uint8_t state)
+{
+	const struct ct_proto *proto = ct_proto_of(r->family, r->proto);
+	struct ct_entry e = {.orig.tuple = {.family = r->family, .proto = r->proto}};
+	const char *name;
+
+	if (proto->state_name == NULL)
+		return NULL;
+	if (r->proto == IPPROTO_TCP)
+		e.proto.tcp.state = state & 0xf;
+	else if (r->proto == IPPROTO_SCTP)
+		e.proto.sctp.state = state;
+	else
+		return NULL;
+	name = proto->state_name(&e);
+	return name != NULL ? json_string(name) : NULL;
+}
+
+static const char *
+ct_class(const struct trace_record *r)
+{
+	if (r->flags & PKT_CT_NEW)
+		return "new";
+	if (r->flags & PKT_CT_RELATED)
+		return "related";
+	if (r->flags & (PKT_CT_INVALID | PKT_L4_BAD))
+		return "invalid";
+	if (r->has & TRACE_HAS_ENTRY)
+		return "known";
+	return r->flags & PKT_DROPPED ? NULL : "untracked";
+}
+
+/* NULL when the packet was dropped before it was tracked. */
+static json_t *
+conntrack(const struct trace_record *r)
+{
+	const char *class = ct_class(r);
+	bool machine = class != NULL && (r->has & TRACE_HAS_ENTRY) &&
+		       !(r->flags & (PKT_ICMP_ERROR | PKT_CT_INVALID));
+	json_t *o;
+
+	if (class == NULL)
+		return NULL;
+	o = json_object();
+	json_object_set_new(o, "state", json_string(class));
+	if (r->flags & PKT_RACE_LOST)
+		json_object_set_new(o, "race_lost", json_true());
+	if (r->has & TRACE_HAS_ENTRY)
+		json_object_set_new(o, "direction",
+			json_string(r->ct_dir == CT_ORIGINAL ? "original" : "reply"));
+	if (machine) {
+		json_object_set_new(o, "from", state_name(r, r->ct_state_old));
+		json_object_set_new(o, "to", state_name(r, r->ct_state_new));
+	}
+	if (r->flags & (PKT_CT_INVALID | PKT_L4_BAD))
+		json_object_set_new(o, "reason", json_string(sl_drop_name(r->reason)));
+	return o;
+}
+
+json_t *
+trace_json(const struct trace_record *r, uint64_t id, uint64_t wall_offset_ns)
+{
+	bool tagged = r->n_tags > 0, dropped = r->flags & PKT_DROPPED;
+	json_t *o = json_object();
+
+	put_int(o, "trace", id);
+	json_object_set_new(o, "time",
+		json_real((double)((r->ns + wall_offset_ns) / 1000) / 1000000));
+	put_int(o, "worker", r->worker);
+	json_object_set_new(o, "netns", r->netns[0] != '\0' ? json_string(r->netns) : json_null());
+	json_object_set_new(o, "in", way(r->in_link, r->in_port, tagged ? r->vlan : 0,
+					     r->n_tags > 1 ? r->vlan_inner : 0));
+	json_object_set_new(o, "packet", packet(r));
+	if (r->flags & PKT_ICMP_ERROR)
+		json_object_set_new(o, "about", inner_packet(&r->inner));
+	json_object_set_new(o, "conntrack", conntrack(r));
+	json_object_set_new(o, "verdict", json_string(dropped ? "drop" : "forward"));
+	if (dropped) {
+		json_object_set_new(o, "reason", json_string(sl_drop_name(r->reason)));
+		json_object_set_new(o, "help", json_string(sl_drop_help(r->reason)));
+	} else if (r->out_port[0] != '\0') {
+		json_object_set_new(o, "out", way(r->out_link, r->out_port, r->out_vlan,
+						      r->out_vlan_inner));
+	}
+	return o;
+}
