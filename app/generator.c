@@ -16,15 +16,14 @@
 
 #include <rte_cycles.h>
 #include <rte_ether.h>
-#include <rte_ip.h>
 #include <rte_mbuf.h>
 #include <rte_memcpy.h>
 #include <rte_prefetch.h>
 #include <rte_tcp.h>
-#include <rte_udp.h>
 
 #include "err.h"
 #include "generator_options.h"
+#include "generator_template.h"
 #include "mem.h"
 #include "pkt.h"
 #include "port.h"
@@ -38,19 +37,6 @@
 /* Bits of fraction of a time in cycles. */
 #define FRACTION 16u
 
-struct template {
-	uint32_t ip_sum; /* of the IPv4 header but the client's address */
-	uint32_t l4_sum; /* of pseudo-header, transport header and payload but the fields set */
-	uint16_t len;
-	uint16_t l4_off;
-	uint16_t addr_off; /* of the last 32 bits of the client's address */
-	uint16_t port_off; /* of the client's port */
-	uint16_t csum_off;
-	uint16_t ip_csum_off; /* 0: IPv6 */
-	bool tagged;
-	uint8_t frame[GEN_SIZE_MAX + 2] __rte_cache_aligned;
-};
-
 enum step {
 	STEP_SYN,
 	STEP_SYN_ACK,
@@ -63,30 +49,21 @@ enum step {
 	STEPS,
 };
 
-enum side { CLIENT, SERVER };
-
-struct segment {
-	uint8_t flags; /* TCP's */
-	enum side from;
-	bool payload;
-	enum step next;
+static const struct gen_segment tcp_segments[STEPS] = {
+	[STEP_SYN] = {PKT_TCP_SYN, GEN_CLIENT, false, STEP_SYN_ACK},
+	[STEP_SYN_ACK] = {PKT_TCP_SYN | PKT_TCP_ACK, GEN_SERVER, false, STEP_ACK},
+	[STEP_ACK] = {PKT_TCP_ACK, GEN_CLIENT, false, STEP_REQUEST},
+	[STEP_REQUEST] = {PKT_TCP_PSH | PKT_TCP_ACK, GEN_CLIENT, true, STEP_REQUEST_ACK},
+	[STEP_REQUEST_ACK] = {PKT_TCP_ACK, GEN_SERVER, false, STEP_RESPONSE},
+	[STEP_RESPONSE] = {PKT_TCP_PSH | PKT_TCP_ACK, GEN_SERVER, true, STEP_RESPONSE_ACK},
+	[STEP_RESPONSE_ACK] = {PKT_TCP_ACK, GEN_CLIENT, false, STEP_REQUEST},
+	[STEP_FLOOD] = {PKT_TCP_SYN, GEN_CLIENT, false, STEP_FLOOD},
 };
 
-static const struct segment tcp_segments[STEPS] = {
-	[STEP_SYN] = {PKT_TCP_SYN, CLIENT, false, STEP_SYN_ACK},
-	[STEP_SYN_ACK] = {PKT_TCP_SYN | PKT_TCP_ACK, SERVER, false, STEP_ACK},
-	[STEP_ACK] = {PKT_TCP_ACK, CLIENT, false, STEP_REQUEST},
-	[STEP_REQUEST] = {PKT_TCP_PSH | PKT_TCP_ACK, CLIENT, true, STEP_REQUEST_ACK},
-	[STEP_REQUEST_ACK] = {PKT_TCP_ACK, SERVER, false, STEP_RESPONSE},
-	[STEP_RESPONSE] = {PKT_TCP_PSH | PKT_TCP_ACK, SERVER, true, STEP_RESPONSE_ACK},
-	[STEP_RESPONSE_ACK] = {PKT_TCP_ACK, CLIENT, false, STEP_REQUEST},
-	[STEP_FLOOD] = {PKT_TCP_SYN, CLIENT, false, STEP_FLOOD},
-};
-
-static const struct segment udp_segments[STEPS] = {
-	[STEP_REQUEST] = {0, CLIENT, true, STEP_RESPONSE},
-	[STEP_RESPONSE] = {0, SERVER, true, STEP_REQUEST},
-	[STEP_FLOOD] = {0, CLIENT, true, STEP_FLOOD},
+static const struct gen_segment udp_segments[STEPS] = {
+	[STEP_REQUEST] = {0, GEN_CLIENT, true, STEP_RESPONSE},
+	[STEP_RESPONSE] = {0, GEN_SERVER, true, STEP_REQUEST},
+	[STEP_FLOOD] = {0, GEN_CLIENT, true, STEP_FLOOD},
 };
 
 /* What a step does to a flow, beside its template. */
@@ -131,7 +108,7 @@ struct generator {
 	struct rte_mempool *pool;
 	struct sl_region memory; /* flows of all queues */
 	struct action action[STEPS];
-	struct template template[STEPS];
+	struct gen_template template[STEPS];
 	struct queue queue[];
 };
 
@@ -181,7 +158,7 @@ put32(uint8_t *p, uint32_t v)
 static inline void
 write_packet(const struct generator *g, enum step step, const struct fields *f, struct rte_mbuf *m)
 {
-	const struct template *t = &g->template[step];
+	const struct gen_template *t = &g->template[step];
 	uint8_t *d = rte_pktmbuf_mtod(m, uint8_t *);
 	uint64_t sum = (uint64_t)t->l4_sum + f->addr + f->port;
 	uint16_t csum;
@@ -336,139 +313,25 @@ static const struct port_ops generator_ops = {
 	.close = generator_close,
 };
 
-/* ---- templates ---- */
-
-/* Ethernet header and tag. Returns their length. */
-static uint16_t
-build_l2(struct template *t, const struct gen_options *o, enum side from, bool tagged)
-{
-	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)t->frame;
-	rte_be16_t type = rte_cpu_to_be_16(
-		o->family == TUPLE_IPV4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
-	struct rte_vlan_hdr *vlan = (struct rte_vlan_hdr *)(eth + 1);
-
-	/* Locally administered: 02:00:00:00:00:01 the client, :02 the server. */
-	eth->src_addr.addr_bytes[0] = 2;
-	eth->src_addr.addr_bytes[5] = from == CLIENT ? 1 : 2;
-	eth->dst_addr.addr_bytes[0] = 2;
-	eth->dst_addr.addr_bytes[5] = from == CLIENT ? 2 : 1;
-	t->tagged = tagged;
-	if (!tagged) {
-		eth->ether_type = type;
-		return sizeof(*eth);
-	}
-	eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN);
-	vlan->eth_proto = type;
-	return sizeof(*eth) + sizeof(*vlan);
-}
-
-/* IPv4 header at `off`; l4_len bytes follow. Returns the sum of the pseudo-header. */
-static uint32_t
-build_ip4(struct template *t, const struct gen_options *o, enum side from, uint16_t off,
-	uint16_t l4_len)
-{
-	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(t->frame + off);
-
-	*ip = (struct rte_ipv4_hdr){
-		.version_ihl = RTE_IPV4_VHL_DEF,
-		.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + l4_len)),
-		.fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG),
-		.time_to_live = 64,
-		.next_proto_id = o->udp ? IPPROTO_UDP : IPPROTO_TCP,
-	};
-	if (from == CLIENT)
-		ip->dst_addr = o->dst.w[0];
-	else
-		ip->src_addr = o->dst.w[0];
-	t->addr_off = off + (from == CLIENT ? offsetof(struct rte_ipv4_hdr, src_addr)
-					    : offsetof(struct rte_ipv4_hdr, dst_addr));
-	t->ip_csum_off = off + offsetof(struct rte_ipv4_hdr, hdr_checksum);
-	t->ip_sum = rte_raw_cksum(ip, sizeof(*ip));
-	t->l4_off = off + sizeof(*ip);
-	return rte_ipv4_phdr_cksum(ip, 0);
-}
-
-static uint32_t
-build_ip6(struct template *t, const struct gen_options *o, enum side from, uint16_t off,
-	uint16_t l4_len)
-{
-	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(t->frame + off);
-	uint8_t *client = from == CLIENT ? ip->src_addr : ip->dst_addr;
-	uint8_t *server = from == CLIENT ? ip->dst_addr : ip->src_addr;
-
-	ip->vtc_flow = rte_cpu_to_be_32(6u << 28);
-	ip->payload_len = rte_cpu_to_be_16(l4_len);
-	ip->proto = o->udp ? IPPROTO_UDP : IPPROTO_TCP;
-	ip->hop_limits = 64;
-	memcpy(server, o->dst.b, 16);
-	memcpy(client, o->prefix.b, 12);
-	t->addr_off = (uint16_t)(client + 12 - t->frame);
-	t->l4_off = off + sizeof(*ip);
-	return rte_ipv6_phdr_cksum(ip, 0);
-}
-
-/* Transport header, but what differs from packet to packet. */
-static void
-build_l4(struct template *t, const struct gen_options *o, const struct segment *s, uint16_t l4_len)
-{
-	struct rte_tcp_hdr *tcp = (struct rte_tcp_hdr *)(t->frame + t->l4_off);
-	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)tcp;
-	rte_be16_t port = rte_cpu_to_be_16((uint16_t)o->dport);
-
-	/* Both protocols begin with the two ports. */
-	if (s->from == CLIENT)
-		udp->dst_port = port;
-	else
-		udp->src_port = port;
-	t->port_off = t->l4_off + (s->from == CLIENT ? 0 : sizeof(port));
-	if (o->udp) {
-		udp->dgram_len = rte_cpu_to_be_16(l4_len);
-		t->csum_off = t->l4_off + offsetof(struct rte_udp_hdr, dgram_cksum);
-		return;
-	}
-	tcp->data_off = sizeof(*tcp) / 4 << 4;
-	tcp->tcp_flags = s->flags;
-	tcp->rx_win = rte_cpu_to_be_16(64240);
-	t->csum_off = t->l4_off + offsetof(struct rte_tcp_hdr, cksum);
-}
-
-/* Returns the bytes of payload. */
-static uint16_t
-build_template(struct template *t, const struct gen_options *o, const struct segment *s, bool tagged)
-{
-	bool v4 = o->family == TUPLE_IPV4;
-	uint16_t l3_len = v4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
-	uint16_t l4_len = o->udp ? sizeof(struct rte_udp_hdr) : sizeof(struct rte_tcp_hdr);
-	uint16_t off = build_l2(t, o, s->from, tagged), payload = 0;
-	uint32_t pseudo;
-
-	if (s->payload)
-		payload = (uint16_t)o->size - off - l3_len - l4_len;
-	l4_len += payload;
-	pseudo = v4 ? build_ip4(t, o, s->from, off, l4_len) : build_ip6(t, o, s->from, off, l4_len);
-	build_l4(t, o, s, l4_len);
-	t->l4_sum = pseudo + rte_raw_cksum(t->frame + t->l4_off, l4_len);
-	t->len = RTE_MAX((uint16_t)(off + l3_len + l4_len), GEN_SIZE_MIN);
-	return payload;
-}
+/* ---- steps ---- */
 
 static void
 build_steps(struct generator *g, const struct gen_options *o)
 {
-	const struct segment *segments = o->udp ? udp_segments : tcp_segments;
+	const struct gen_segment *segments = o->udp ? udp_segments : tcp_segments;
 	const struct gen_vlans *vlans;
 	unsigned int i;
 
 	for (i = 0; i < STEPS; i++) {
-		struct segment s = segments[i];
+		struct gen_segment s = segments[i];
 		struct action *a = &g->action[i];
 
-		vlans = s.from == CLIENT ? &o->vlans : &o->peer_vlans;
+		vlans = s.from == GEN_CLIENT ? &o->vlans : &o->peer_vlans;
 		if (i == STEP_FLOOD) {
 			vlans = &o->flood_vlans;
 			s.payload |= o->kind == GEN_SYNFLOOD && o->size > gen_size_min(o);
 		}
-		a->advance = build_template(&g->template[i], o, &s, vlans->first != 0);
+		a->advance = gen_template_build(&g->template[i], o, &s, vlans->first != 0);
 		a->advance += (s.flags & PKT_TCP_SYN) != 0;
 		a->ack_mask = s.flags & PKT_TCP_ACK ? UINT32_MAX : 0;
 		a->vlan = vlans->first;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The built-in source: a port whose packets are made up, for demos and benchmarks. What is sent to it
- * is swallowed. One port can be both ends of the wires of many namespaces, since the VLAN of a packet
- * says the side:
+ * The built-in source: a port whose packets are made up, for demos and benchmarks. What is sent to
+ * it is swallowed. One port can be both ends of the wires of many namespaces, since the VLAN of a
+ * packet says the side:
  *
  *   gen,KIND[,OPTION=VALUE…]
  *
@@ -22,8 +22,8 @@ struct port;
 struct sl_err;
 
 /*
- * Makes `port` a generator: sets ops and priv, and n_txq and tx_shared (any number of workers may send
- * at once). port->n_queues (at least 1) is how many queues it will have: rate and flows are split
+ * Makes `port` a generator: sets ops and priv, and n_txq and tx_shared (any number of workers may
+ * send at once). port->n_queues (at least 1) is how many queues it will have: rate and flows are split
  * among them, and both directions of a flow are on one. Takes its packets from gw->pool.
  * Returns 0; -EINVAL for an option that is unknown, out of range or does not fit the others (the
  * message says which and what would do); -ENOMEM. ops->close() gives all back.
