@@ -20,8 +20,11 @@ struct worker;
 
 /* Packets on their way to one port. */
 struct tx_buffer {
+	struct port *port;
+	uint64_t bytes;
 	uint16_t n;
 	struct rte_mbuf *m[DATAPATH_BURST];
+	struct netns *ns[DATAPATH_BURST]; /* whose packet it is */
 };
 
 struct datapath {

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where a packet goes. A burst passes through the stages together, so that the cache misses of one
+ * packet overlap with the work on others; datapath_burst() is the order of the stages.
+ *
+ * A worker owns the packets of its burst. What it reads of others is constant or published by RCU
+ * (links, peers, knobs) and stays valid until the worker's next quiescent state, which it passes only
+ * between bursts; entries are used under their locks, inside conntrack. Nothing here allocates from the
+ * heap, logs, reads a clock or makes a system call.
+ */
+#include "datapath.h"
+
+#include <rte_branch_prediction.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include "csum.h"
+#include "link.h"
+#include "parse.h"
+#include "port.h"
+#include "trace.h"
+#include "worker.h"
+
+#define PREFETCH_AHEAD 4u
+#define TAG_LEN        4u
+
+/* The one way out for a refused packet: it is counted here, and freed at the end of the burst. */
+static void
+drop(struct worker *w, struct pkt *p, enum sl_drop reason)
+{
+	p->flags |= PKT_DROPPED;
+	p->reason = (uint8_t)reason;
+	netns_counter_add(&w->stats.drops[reason], 1);
+	netns_count_drop(w->gw->netns, p->ns, w->index, reason);
+}
+
+static void
+parse_all(struct worker *w, struct rte_mbuf **m, unsigned int n)
+{
+	struct pkt *p = w->dp.pkt;
+	enum sl_drop reason;
+	unsigned int i;
+
+	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
+		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+	for (i = 0; i < n; i++) {
+		if (i + PREFETCH_AHEAD < n)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
+		reason = parse_frame(&p[i], m[i]);
+		/* Counted when its namespace is known. */
+		if (unlikely(reason != SL_DROP_NONE))
+			p[i].reason = (uint8_t)reason;
+	}
+}
+
+/* Port and tags → link → namespace. Refuses what the parser found broken, now that it has an owner. */
+static void
+classify(struct worker *w, const struct port *port, struct pkt *p)
+{
+	struct netns_counters *c;
+
+	p->in = p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH
+			? NULL
+			: link_lookup(port, p);
+	if (unlikely(p->in == NULL)) {
+		drop(w, p, p->reason != SL_DROP_NONE && !(p->flags & PKT_L4_BAD) ? p->reason
+										 : SL_DROP_NO_LINK);
+		return;
+	}
+	p->ns = p->in->ns;
+	p->tuple.scope = p->ns->id;
+	c = &p->ns->counters[w->index];
+	netns_counter_add(&c->packets, 1);
+	netns_counter_add(&c->bytes, p->mbuf->pkt_len);
+	if (unlikely(p->reason != SL_DROP_NONE && !(p->flags & PKT_L4_BAD)))
+		drop(w, p, p->reason);
+	else if (!(p->flags & PKT_IP) || (p->flags & PKT_ND))
+		p->flags |= PKT_UNTRACKED;
+}
+
+static void
+classify_all(struct worker *w, const struct port *port, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		classify(w, port, &w->dp.pkt[i]);
+}
+
+/* Transport checksums, as nf_conntrack_checksum asks, and the IP header inside an ICMP error. */
+static void
+verify_checksums(struct worker *w, struct pkt *p)
+{
+	const struct knobs *k;
+
+	if (unlikely(p->flags & (PKT_UNTRACKED | PKT_L4_BAD | PKT_DROPPED)))
+		return;
+	k = netns_knobs(p->ns);
+	if (k->checksum && !(p->flags & PKT_CSUM_GOOD) &&
+		unlikely((p->flags & PKT_CSUM_BAD) || !csum_l4_good(p))) {
+		p->flags |= PKT_L4_BAD;
+		p->reason = SL_DROP_INV_L4_CHECKSUM;
+	} else if (unlikely(p->flags & PKT_ICMP_ERROR) && k->icmp_inner_checksum &&
+		   !csum_icmp_inner_good(p)) {
+		drop(w, p, SL_DROP_ICMP_INNER_CHECKSUM);
+	}
+}
+
+static void
+verify_all(struct worker *w, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		verify_checksums(w, &w->dp.pkt[i]);
+}
+
+/* A packet of no known connection: may it start one? */
+static enum ct_verdict
+admit(struct worker *w, struct pkt *p, struct sl_now now)
+{
+	enum ct_verdict v;
+
+	if (unlikely(!netns_alive(p->ns))) {
+		p->reason = SL_DROP_NETNS_DYING;
+		return CT_DROP;
+	}
+	v = ct_begin(w->ct, p, now);
+	if (v != CT_OK)
+		return v;
+	return ct_commit(w->ct, p);
+}
+
+/*
+ * Conntrack for one packet. A hit may turn out to be a miss, and a miss a hit (the flow's other side, or
+ * another worker, was first); each turn needs somebody else's change in between, so two suffice but for
+ * contrived races, which are taken as INVALID.
+ */
+static enum ct_verdict
+track(struct worker *w, struct pkt *p, struct sl_now now)
+{
+	enum ct_verdict v = p->ct != NULL ? CT_LOST : CT_MISS;
+	unsigned int turns;
+
+	if (unlikely(p->flags & PKT_ICMP_ERROR))
+		return ct_track_error(w->ct, p, now);
+	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++)
+		v = v == CT_LOST ? ct_track(w->ct, p, now) : admit(w, p, now);
+	return v;
+}
+
+/* INVALID packets belong to no connection; sluice.invalid says whether they pass. */
+static void
+invalid(struct worker *w, struct pkt *p)
+{
+	p->flags |= PKT_CT_INVALID;
+	if (netns_knobs(p->ns)->invalid == KNOB_INVALID_DROP)
+		drop(w, p, p->reason);
+}
+
+static void
+conntrack(struct worker *w, struct pkt *p, struct sl_now now)
+{
+	if (unlikely(p->flags & (PKT_UNTRACKED | PKT_DROPPED | PKT_L4_BAD))) {
+		if ((p->flags & (PKT_L4_BAD | PKT_DROPPED)) == PKT_L4_BAD)
+			invalid(w, p);
+		return;
+	}
+	switch (track(w, p, now)) {
+	case CT_OK:
+		break;
+	case CT_DROP:
+		drop(w, p, p->reason);
+		break;
+	default:
+		invalid(w, p);
+		break;
+	}
+}
+
+static void
+track_all(struct worker *w, unsigned int n, struct sl_now now)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		conntrack(w, &w->dp.pkt[i], now);
+}
+
+static void
+forward_all(struct worker *w, unsigned int n)
+{
+	struct pkt *p = w->dp.pkt;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (unlikely(p[i].flags & PKT_DROPPED))
+			continue;
+		p[i].out = link_peer(p[i].in);
+		if (unlikely(p[i].out == NULL))
+			drop(w, &p[i], SL_DROP_NO_PEER);
+	}
+}
+
+static inline void
+write_tag(char *at, uint16_t tpid, uint16_t tci, uint16_t vid)
+{
+	rte_be16_t tag[2] = {rte_cpu_to_be_16(tpid),
+		rte_cpu_to_be_16((uint16_t)((tci & 0xf000) | vid))};
+
+	memcpy(at, tag, sizeof(tag));
+}
+
+/*
+ * Gives the frame the tags of the egress link. Priority and DEI are kept, tag by tag; so is the outer
+ * TPID while the number of tags stays. A priority tag on an untagged link stays on an untagged peer.
+ */
+static bool
+retag(struct pkt *p)
+{
+	const struct link *out = p->out;
+	unsigned int tags = out->inner != 0 ? 2 : out->vlan != 0;
+	unsigned int priority_tag = p->in->vlan == 0 && p->n_tags == 1;
+	uint16_t tpid = tags == 2 ? RTE_ETHER_TYPE_QINQ : RTE_ETHER_TYPE_VLAN;
+	uint8_t macs[2 * RTE_ETHER_ADDR_LEN];
+	char *l2 = rte_pktmbuf_mtod(p->mbuf, char *);
+
+	if (tags == 0)
+		tags = priority_tag;
+	if (tags == 0 && p->n_tags == 0)
+		return true;
+	memcpy(macs, l2, sizeof(macs));
+	if (tags > p->n_tags)
+		l2 = rte_pktmbuf_prepend(p->mbuf, (uint16_t)(TAG_LEN * (tags - p->n_tags)));
+	else if (tags < p->n_tags)
+		l2 = rte_pktmbuf_adj(p->mbuf, (uint16_t)(TAG_LEN * (p->n_tags - tags)));
+	if (unlikely(l2 == NULL))
+		return false;
+	memcpy(l2, macs, sizeof(macs));
+	if (tags >= 1)
+		write_tag(l2 + sizeof(macs), tags == p->n_tags ? p->tpid : tpid, p->outer_tci, out->vlan);
+	if (tags == 2)
+		write_tag(l2 + sizeof(macs) + TAG_LEN, RTE_ETHER_TYPE_VLAN,
+			p->n_tags == 2 ? p->inner_tci : p->outer_tci, out->inner);
+	return true;
+}
+
+static uint16_t
+port_tx(struct worker *w, struct port *port, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t queue = (uint16_t)(w->index % port->n_txq), sent;
+
+	if (likely(!port->tx_shared))
+		return port->ops->tx(port, queue, m, n);
+	sl_lock(&port->tx_lock[queue]);
+	sent = port->ops->tx(port, queue, m, n);
+	sl_unlock(&port->tx_lock[queue]);
+	return sent;
+}
+
+static void
+flush_port(struct worker *w, unsigned int index)
+{
+	struct tx_buffer *b = &w->dp.tx[index];
+	struct port *port = b->port;
+	struct port_counters *c = &port->counters[w->index];
+	uint16_t sent = port_tx(w, port, b->m, b->n), i;
+
+	netns_counter_add(&c->tx_packets, sent);
+	netns_counter_add(&c->tx_bytes, b->bytes);
+	for (i = sent; unlikely(i < b->n); i++) {
+		netns_counter_add(&c->tx_dropped, 1);
+		netns_counter_add(&c->tx_bytes, -(uint64_t)b->m[i]->pkt_len);
+		netns_counter_add(&w->stats.drops[SL_DROP_TX_FULL], 1);
+		netns_count_drop(w->gw->netns, b->ns[i], w->index, SL_DROP_TX_FULL);
+		rte_pktmbuf_free(b->m[i]);
+	}
+	b->n = 0;
+	b->bytes = 0;
+	w->dp.tx_pending &= ~(UINT32_C(1) << index);
+}
+
+static void
+transmit(struct worker *w, struct pkt *p)
+{
+	struct port *port = p->out->port;
+	struct tx_buffer *b = &w->dp.tx[port->index];
+
+	if (unlikely(b->n == DATAPATH_BURST))
+		flush_port(w, port->index);
+	b->port = port;
+	b->ns[b->n] = p->ns;
+	b->m[b->n++] = p->mbuf;
+	b->bytes += p->mbuf->pkt_len;
+	w->dp.tx_pending |= UINT32_C(1) << port->index;
+}
+
+/* The end of each packet: into a transmit buffer, or freed. */
+static void
+emit_all(struct worker *w, unsigned int n)
+{
+	struct rte_mbuf *freed[DATAPATH_BURST];
+	struct pkt *p = w->dp.pkt;
+	unsigned int i, n_freed = 0;
+
+	for (i = 0; i < n; i++) {
+		if (likely(!(p[i].flags & PKT_DROPPED)) && unlikely(!retag(&p[i])))
+			drop(w, &p[i], SL_DROP_TX_HEADROOM);
+		if (unlikely(p[i].flags & PKT_DROPPED))
+			freed[n_freed++] = p[i].mbuf;
+		else
+			transmit(w, &p[i]);
+	}
+	if (n_freed > 0)
+		rte_pktmbuf_free_bulk(freed, n_freed);
+}
+
+static void
+count_rx(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n)
+{
+	struct port_counters *c = &in->counters[w->index];
+	uint64_t bytes = 0;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		bytes += m[i]->pkt_len;
+	netns_counter_add(&c->rx_packets, n);
+	netns_counter_add(&c->rx_bytes, bytes);
+	netns_counter_add(&w->stats.packets, n);
+}
+
+void
+datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n,
+	struct sl_now now)
+{
+	struct trace *trace = sl_rcu_dereference(&w->trace);
+
+	count_rx(w, in, m, n);
+	parse_all(w, m, n);
+	classify_all(w, in, n);
+	verify_all(w, n);
+	ct_lookup_bulk(w->ct, w->dp.pkt, n);
+	track_all(w, n, now);
+	forward_all(w, n);
+	if (unlikely(trace != NULL))
+		trace_burst(w, in, w->dp.pkt, n, now);
+	emit_all(w, n);
+}
+
+void
+datapath_flush(struct worker *w)
+{
+	while (w->dp.tx_pending != 0)
+		flush_port(w, (unsigned int)__builtin_ctz(w->dp.tx_pending));
+}
