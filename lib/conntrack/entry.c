@@ -177,7 +177,7 @@ ct_commit(struct ct_thread *t, struct pkt *p)
 	struct sl_stripes s;
 	int ret;
 
-	count(t, e->ns, 1);
+	count(t, p->ns, 1);
 	sl_stripes_lock(&s, &ct->stripe[ct_stripe_of(hash[0])], &ct->stripe[ct_stripe_of(hash[1])]);
 	ret = insert(t, p, hash);
 	sl_stripes_unlock(&s);
@@ -185,10 +185,10 @@ ct_commit(struct ct_thread *t, struct pkt *p)
 		p->flags |= PKT_CT_NEW;
 		t->sweep_credit += CT_SWEEP_PER_INSERT;
 		netns_counter_add(&t->stats.insert, 1);
-		netns_counter_add(&e->ns->counters[t->index].created, 1);
+		netns_counter_add(&p->ns->counters[t->index].created, 1);
 		return CT_OK;
 	}
-	count(t, e->ns, -1);
+	count(t, p->ns, -1);
 	entry_free(t, e);
 	if (ret > 0) {
 		p->flags |= PKT_RACE_LOST;
@@ -285,13 +285,30 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
 }
 
+/* A miss of the lookup is not final; an error makes no entry, so it has to ask again under the stripe. */
+static struct ct_entry *
+find_locked(struct ct_thread *t, struct pkt *p)
+{
+	struct sl_stripe *s = &t->ct->stripe[ct_stripe_of(p->hash)];
+	struct ct_entry *e;
+	unsigned int dir;
+
+	sl_lock(&s->lock);
+	e = ct_find(t->ct, &p->tuple, p->hash, &p->ct_gen, &dir);
+	sl_unlock(&s->lock);
+	if (e != NULL)
+		p->ct_dir = (uint8_t)dir;
+	return e;
+}
+
 enum ct_verdict
 ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
-	struct ct_entry *e = p->ct;
+	struct ct_entry *e = p->ct != NULL ? p->ct : find_locked(t, p);
 
 	if (e == NULL || !ct_lock_live(e, p->ct_gen))
 		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
+	p->ct = e;
 	if (sl_ms_passed(e->deadline, now.ms)) {
 		expire_locked(t, e);
 		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
