@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* show version, show memory. */
+#include <rte_mempool.h>
+#include <rte_version.h>
+
+#include "command.h"
+
+static int
+show_version(struct call *c)
+{
+	c->result = json_pack("{s:s, s:s, s:s}", "sluice", SLUICE_VERSION, "dpdk", rte_version(),
+		"compiler", __VERSION__);
+	return 0;
+}
+
+/* Memory is not the same from one machine to the next, so that replay does not print it. */
+static json_t *
+bytes(const struct gateway *gw, uint64_t n)
+{
+	return gw->replay ? json_null() : json_integer((json_int_t)n);
+}
+
+static int
+show_memory(struct call *c)
+{
+	const struct gateway *gw = c->gw;
+	struct ct_memory m;
+
+	ct_memory(gw->ct, &m);
+	c->result = json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+		"pool_bytes", bytes(gw, m.pool_present), "lines_bytes", bytes(gw, m.lines_present),
+		"walk_bytes", bytes(gw, m.walk_present), "entries", (json_int_t)ct_count(gw->ct),
+		"max", (json_int_t)ct_max(gw->ct), "high_water", (json_int_t)m.high_water, "lines",
+		(json_int_t)m.lines, "overflow_lines", (json_int_t)m.overflow_lines_used,
+		"longest_chain", (json_int_t)m.longest_chain, "buffers", bytes(gw, gw->pool->size),
+		"buffers_free", bytes(gw, rte_mempool_avail_count(gw->pool)));
+	return 0;
+}
+
+const struct command_handler commands_show[] = {
+	{"show.version", show_version, NULL, NULL},
+	{"show.memory", show_memory, NULL, NULL},
+	{0},
+};

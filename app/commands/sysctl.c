@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sysctl and sysctl list: the knobs of a namespace (knobs.h), and those that are no field of its
+ * block: the number of entries, the number of buckets, and the maximum of all namespaces, which is
+ * init's nf_conntrack_max.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "txn.h"
+
+#define PREFIX      "net.netfilter."
+#define KEY_COUNT   PREFIX "nf_conntrack_count"
+#define KEY_BUCKETS PREFIX "nf_conntrack_buckets"
+#define KEY_MAX     PREFIX "nf_conntrack_max"
+
+static bool
+is_key(const char *given, const char *key)
+{
+	return strcmp(given, key) == 0 || strcmp(given, key + strlen(PREFIX)) == 0;
+}
+
+/* The namespace of the call: init when none is given. */
+static int
+sysctl_netns(struct call *c, struct netns **ns)
+{
+	int ret = call_netns(c, "netns", ns);
+
+	if (ret == 0 && *ns == NULL)
+		*ns = netns_init_ns(c->gw->netns);
+	return ret;
+}
+
+static json_t *
+setting(const struct netns *ns, const char *key, json_t *value)
+{
+	return json_pack("{s:s, s:s, s:o}", "netns", ns->name, "key", key, "value", value);
+}
+
+/* Numbers are numbers in JSON, whatever else is text. */
+static json_t *
+knob_object(const struct netns *ns, const struct knob *k)
+{
+	char text[32], *end;
+	unsigned long long v;
+
+	knob_format(netns_knobs(ns), k, text, sizeof(text));
+	v = strtoull(text, &end, 10);
+	return setting(ns, k->key, *end == '\0' && end != text ? json_integer((json_int_t)v) :
+								       json_string(text));
+}
+
+/* As in the kernel, each namespace sees its own. */
+static json_t *
+count_object(const struct call *c, const struct netns *ns)
+{
+	return setting(ns, KEY_COUNT, json_integer(netns_entries(ns, gw_threads(c->gw))));
+}
+
+static json_t *
+buckets_object(const struct call *c, const struct netns *ns)
+{
+	return setting(ns, KEY_BUCKETS, json_integer(ct_buckets(c->gw->ct)));
+}
+
+/* ---- writes ---- */
+
+struct old_knobs {
+	struct netns *ns;
+	struct knobs knobs;
+	uint32_t ct_max; /* of all; 0: was not changed */
+};
+
+static void
+undo_write(struct gateway *gw, void *arg)
+{
+	struct old_knobs *old = arg;
+
+	if (old->ct_max != 0)
+		ct_set_max(gw->ct, old->ct_max, NULL);
+	netns_set_knobs(old->ns, &old->knobs, NULL);
+}
+
+static int
+apply(struct call *c, struct netns *ns, const struct knob *k, const struct knobs *changed)
+{
+	struct old_knobs *old = malloc(sizeof(*old));
+	int ret;
+
+	if (old == NULL)
+		return sl_refuse(&c->err, ENOMEM, "out of memory");
+	*old = (struct old_knobs){.ns = ns, .knobs = *netns_knobs(ns)};
+	if (txn_on_undo(c->txn, undo_write, old, free) != 0) {
+		free(old);
+		return sl_refuse(&c->err, ENOMEM, "out of memory");
+	}
+	/* From here on a failure is undone with the batch. */
+	if (ns == netns_init_ns(c->gw->netns) && strcmp(k->key, KEY_MAX) == 0) {
+		old->ct_max = ct_max(c->gw->ct);
+		ret = ct_set_max(c->gw->ct, changed->ct_max, &c->err);
+		if (ret != 0)
+			return ret;
+	}
+	return netns_set_knobs(ns, changed, &c->err);
+}
+
+static int
+write_knob(struct call *c, struct netns *ns, const struct knob *k, const json_t *value)
+{
+	struct knobs changed = *netns_knobs(ns);
+	const char *text = json_string_value(value);
+	char number[32];
+	int ret;
+
+	if (text == NULL) {
+		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+		text = number;
+	}
+	ret = knob_parse(&changed, k, text, &c->err);
+	if (ret == 0)
+		ret = apply(c, ns, k, &changed);
+	if (ret == 0)
+		c->result = knob_object(ns, k);
+	return ret;
+}
+
+static int
+cmd_sysctl(struct call *c)
+{
+	const char *key = call_string(c, "key");
+	const json_t *value = json_object_get(c->params, "value");
+	const struct knob *k;
+	struct netns *ns;
+	char q[48];
+	int ret;
+
+	ret = txn_flush(c->txn, &c->err);
+	if (ret == 0)
+		ret = sysctl_netns(c, &ns);
+	if (ret != 0)
+		return ret;
+	if (is_key(key, KEY_COUNT)) {
+		c->result = count_object(c, ns);
+		return value == NULL ? 0 : sl_refuse(&c->err, EPERM, "%s: is read only", KEY_COUNT);
+	}
+	if (is_key(key, KEY_BUCKETS)) {
+		c->result = buckets_object(c, ns);
+		return value == NULL ? 0 :
+				       sl_refuse(&c->err, ENOTSUP, "%s: not available: cannot be changed while "
+						"the gateway runs", KEY_BUCKETS);
+	}
+	k = knob_find(key);
+	if (k == NULL)
+		return sl_refuse(&c->err, ENOENT, "key: there is no knob \"%s\"; see sysctl list",
+			grammar_quote(key, q, sizeof(q)));
+	if (value != NULL)
+		return write_knob(c, ns, k, value);
+	c->result = knob_object(ns, k);
+	return 0;
+}
+
+static int
+cmd_sysctl_list(struct call *c)
+{
+	struct netns *ns;
+	int ret = sysctl_netns(c, &ns);
+
+	c->state = ns;
+	return ret;
+}
+
+static enum task_step
+cmd_sysctl_list_step(struct call *c)
+{
+	const struct netns *ns = c->state;
+	unsigned int i;
+
+	call_item(c, buckets_object(c, ns));
+	call_item(c, count_object(c, ns));
+	for (i = 0; i < knob_count; i++)
+		call_item(c, knob_object(ns, &knob_list[i]));
+	return TASK_DONE;
+}
+
+const struct command_handler commands_sysctl[] = {
+	{"sysctl", cmd_sysctl, NULL, NULL},
+	{"sysctl.list", cmd_sysctl_list, cmd_sysctl_list_step, NULL},
+	{0},
+};

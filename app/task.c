@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One timer with no delay runs the queue: libevent handles what became active within a turn before
+ * it polls descriptors again, a timer only after. Each turn gives every queued task one step.
+ *
+ * The end of a grace period comes on rcu.h's helper thread: `grace.mutex` guards the list on which
+ * it leaves what is to be called on the control thread; the list's event is activated from there.
+ */
+#include "task.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "err.h"
+#include "rcu.h"
+
+struct grace_call {
+	void (*fn)(void *arg);
+	void *arg;
+	STAILQ_ENTRY(grace_call) link;
+};
+
+static struct {
+	struct event *turn;
+	TAILQ_HEAD(, task) queue;
+} tasks = {.queue = TAILQ_HEAD_INITIALIZER(tasks.queue)};
+
+static struct {
+	pthread_mutex_t mutex;
+	STAILQ_HEAD(, grace_call) over;
+	struct event *event;
+} grace = {.mutex = PTHREAD_MUTEX_INITIALIZER, .over = STAILQ_HEAD_INITIALIZER(grace.over)};
+
+bool
+task_live(void)
+{
+	return tasks.turn != NULL;
+}
+
+static void
+next_turn(void)
+{
+	static const struct timeval none = {0, 0};
+
+	if (tasks.turn != NULL && !TAILQ_EMPTY(&tasks.queue))
+		evtimer_add(tasks.turn, &none);
+}
+
+static void
+enqueue(struct task *t)
+{
+	if (t->queued)
+		return;
+	t->queued = true;
+	TAILQ_INSERT_TAIL(&tasks.queue, t, link);
+}
+
+void
+task_wake(struct task *t)
+{
+	enqueue(t);
+	next_turn();
+}
+
+void
+task_cancel(struct task *t)
+{
+	if (!t->queued)
+		return;
+	TAILQ_REMOVE(&tasks.queue, t, link);
+	t->queued = false;
+}
+
+static void
+on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct task *t;
+	unsigned int n = 0;
+
+	(void)fd;
+	(void)what;
+	(void)arg;
+	TAILQ_FOREACH(t, &tasks.queue, link)
+		n++;
+	for (; n > 0 && (t = TAILQ_FIRST(&tasks.queue)) != NULL; n--) {
+		task_cancel(t);
+		if (t->step(t) == TASK_MORE)
+			enqueue(t);
+	}
+	next_turn();
+}
+
+void
+task_run(struct task *t)
+{
+	enum task_step s;
+
+	do
+		s = t->step(t);
+	while (s == TASK_MORE);
+}
+
+static void
+on_grace_over(evutil_socket_t fd, short what, void *arg)
+{
+	STAILQ_HEAD(, grace_call) list = STAILQ_HEAD_INITIALIZER(list);
+	struct grace_call *c;
+
+	(void)fd;
+	(void)what;
+	(void)arg;
+	pthread_mutex_lock(&grace.mutex);
+	STAILQ_CONCAT(&list, &grace.over);
+	pthread_mutex_unlock(&grace.mutex);
+	while ((c = STAILQ_FIRST(&list)) != NULL) {
+		STAILQ_REMOVE_HEAD(&list, link);
+		c->fn(c->arg);
+		free(c);
+	}
+}
+
+/* On the helper thread. */
+static void
+leave_for_control(void *arg)
+{
+	struct grace_call *c = arg;
+
+	pthread_mutex_lock(&grace.mutex);
+	STAILQ_INSERT_TAIL(&grace.over, c, link);
+	pthread_mutex_unlock(&grace.mutex);
+}
+
+/* On the helper thread, after each batch of calls. */
+static void
+wake_control(void *arg)
+{
+	event_active(arg, EV_TIMEOUT, 0);
+}
+
+int
+task_after_grace(void (*fn)(void *arg), void *arg)
+{
+	struct grace_call *c;
+	int ret;
+
+	if (!task_live()) {
+		sl_rcu_synchronize();
+		fn(arg);
+		return 0;
+	}
+	c = malloc(sizeof(*c));
+	if (c == NULL)
+		return -ENOMEM;
+	*c = (struct grace_call){.fn = fn, .arg = arg};
+	ret = sl_rcu_call(leave_for_control, c);
+	if (ret != 0)
+		free(c);
+	return ret;
+}
+
+int
+task_start(struct event_base *base, struct sl_err *err)
+{
+	int ret;
+
+	if (base != NULL) {
+		tasks.turn = evtimer_new(base, on_turn, NULL);
+		grace.event = event_new(base, -1, 0, on_grace_over, NULL);
+		if (tasks.turn == NULL || grace.event == NULL) {
+			task_stop();
+			return sl_refuse(err, ENOMEM, "out of memory");
+		}
+	}
+	ret = sl_rcu_start(base != NULL ? wake_control : NULL, grace.event);
+	if (ret != 0) {
+		task_stop();
+		return sl_refuse(err, -ret, "cannot start the helper thread: %s", strerror(-ret));
+	}
+	return 0;
+}
+
+void
+task_stop(void)
+{
+	sl_rcu_stop();
+	if (grace.event != NULL) {
+		on_grace_over(-1, 0, NULL);
+		event_free(grace.event);
+		grace.event = NULL;
+	}
+	if (tasks.turn != NULL) {
+		event_free(tasks.turn);
+		tasks.turn = NULL;
+	}
+	TAILQ_INIT(&tasks.queue);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work in slices on the control thread. A task's step() does a bounded piece of work and says how to
+ * go on; between two steps the event loop serves everyone else. All on the control thread, except
+ * that what a grace period ends is signalled from the helper thread of rcu.h, inside this module.
+ *
+ * Replay has no event loop: there a task is run to its end by task_run(), and a grace period is
+ * waited for in place.
+ */
+#ifndef TASK_H
+#define TASK_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+struct event_base;
+struct sl_err;
+
+enum task_step {
+	TASK_DONE, /* the task is over; step() may have freed it */
+	TASK_MORE, /* again at the next turn of the loop */
+	TASK_WAIT, /* not before task_wake() */
+};
+
+struct task {
+	enum task_step (*step)(struct task *t);
+	bool queued;
+	TAILQ_ENTRY(task) link;
+};
+
+/* Starts the machinery on an event loop, and the helper thread with it. 0 or -errno. */
+int task_start(struct event_base *base, struct sl_err *err);
+void task_stop(void);
+
+/* Has step() called at the next turn of the loop. Does nothing when that is due already. */
+void task_wake(struct task *t);
+
+/* A task that will not be run again, whoever may want to wake it. */
+void task_cancel(struct task *t);
+
+/*
+ * Runs fn(arg) on the control thread after a grace period; without an event loop, at once in place.
+ * 0, or -ENOMEM, and then nothing happens.
+ */
+int task_after_grace(void (*fn)(void *arg), void *arg);
+
+/* Without an event loop: runs the task until it is done. */
+void task_run(struct task *t);
+
+/* Whether there is an event loop. */
+bool task_live(void);
+
+#endif
