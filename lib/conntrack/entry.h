@@ -53,7 +53,7 @@ struct ct_tcp_peer {
 	uint32_t end;     /* highest sequence number + length seen */
 	uint32_t max_end; /* highest acknowledged by the other side + its window */
 	uint32_t max_win; /* largest window, scaled */
-	uint32_t max_ack; /* highest acknowledgement sent */
+	uint32_t max_ack; /* highest acknowledgement sent; without CT_TCP_PEER_MAXACK its SYN's sequence */
 };
 
 /* flags of a peer */
@@ -63,6 +63,7 @@ struct ct_tcp_peer {
 #define CT_TCP_PEER_LIBERAL 0x08 /* picked up: no window is known */
 #define CT_TCP_PEER_UNACKED 0x10 /* data is unacknowledged */
 #define CT_TCP_PEER_MAXACK  0x20 /* max_ack is valid */
+#define CT_TCP_PEER_LEFT    0x40 /* its last segment was a FIN or RST outside of the window */
 
 struct ct_tcp {
 	struct ct_tcp_peer peer[2];
@@ -87,11 +88,10 @@ struct ct_gre {
 };
 
 struct ct_sctp {
-	uint32_t vtag[2]; /* verification tag expected in packets of each direction */
-	uint8_t state;    /* enum ct_sctp_state */
-	uint8_t last_dir;
-	uint8_t flags;
-	uint8_t init[2]; /* INIT seen from each side */
+	uint32_t vtag[2];  /* verification tag of packets of each direction; 0: not settled */
+	uint32_t offer[2]; /* the same, as an exchange under way would have it */
+	uint8_t state;     /* enum ct_sctp_state */
+	uint8_t flags;     /* proto_sctp.c */
 };
 
 struct ct_entry {

@@ -23,7 +23,7 @@
 
 enum ct_proto_verdict {
 	CT_PROTO_OK,
-	CT_PROTO_INVALID, /* not part of the connection; pkt.reason says why; entry as before */
+	CT_PROTO_INVALID, /* not part of the connection; pkt.reason says why; state as before */
 	CT_PROTO_REOPEN,  /* the old connection is over and this packet opens a new one: the caller
 			     destroys the entry and admits the packet again */
 	CT_PROTO_KILL,    /* accepted, and the connection is over at once: the caller destroys it */
