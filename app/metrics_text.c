@@ -228,7 +228,7 @@ ct_gauge_memory(struct metrics_text *t, const struct family *f)
 {
 	struct ct_memory m;
 
-	ct_memory(t->gw->ct, &m);
+	ct_memory_sizes(t->gw->ct, &m);
 	sample(t, f, "part", "entries", m.pool_present);
 	sample(t, f, "part", "buckets", m.lines_present);
 	sample(t, f, "part", "walk", m.walk_present);
@@ -395,12 +395,14 @@ write_some(struct metrics_text *t)
 int
 metrics_text_slice(struct metrics_text *t, struct evbuffer *out)
 {
+	size_t before = evbuffer_get_length(out);
+
 	t->out = out;
 	if (!t->listed) {
 		list_netns(t);
 		return 1;
 	}
-	while (t->family < RTE_DIM(families) && evbuffer_get_length(out) < SLICE_BYTES)
+	while (t->family < RTE_DIM(families) && evbuffer_get_length(out) - before < SLICE_BYTES)
 		if (write_some(t))
 			break;
 	if (t->family == RTE_DIM(families))

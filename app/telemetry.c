@@ -216,14 +216,13 @@ fill_memory(struct gateway *gw, const char *params, struct rte_tel_data *d)
 	struct ct_memory m;
 
 	(void)params;
-	ct_memory(gw->ct, &m);
+	ct_memory_sizes(gw->ct, &m);
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_u64(d, "entries_bytes", m.pool_present);
 	rte_tel_data_add_dict_u64(d, "buckets_bytes", m.lines_present);
 	rte_tel_data_add_dict_u64(d, "walk_bytes", m.walk_present);
 	rte_tel_data_add_dict_u64(d, "high_water", m.high_water);
 	rte_tel_data_add_dict_u64(d, "lines", m.lines);
-	rte_tel_data_add_dict_u64(d, "overflow_lines_used", m.overflow_lines_used);
 	if (gw->pool != NULL) {
 		rte_tel_data_add_dict_u64(d, "packet_buffers", gw->pool->size);
 		rte_tel_data_add_dict_u64(d, "packet_buffers_free",

@@ -193,4 +193,7 @@ struct ct_memory {
 };
 void ct_memory(const struct ct *ct, struct ct_memory *out);
 
+/* The same without the scan: overflow_lines_used and longest_chain are 0. */
+void ct_memory_sizes(const struct ct *ct, struct ct_memory *out);
+
 #endif

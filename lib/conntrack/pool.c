@@ -243,10 +243,9 @@ chain_lines(const struct ct *ct, const struct ct_line *l, uint32_t bound)
 }
 
 void
-ct_memory(const struct ct *ct, struct ct_memory *out)
+ct_memory_sizes(const struct ct *ct, struct ct_memory *out)
 {
 	const struct ct_lines *l = ct->lines;
-	uint32_t i, n;
 
 	*out = (struct ct_memory){
 		.pool_present = ct->pool_region.present,
@@ -255,6 +254,15 @@ ct_memory(const struct ct *ct, struct ct_memory *out)
 		.high_water = __atomic_load_n(&ct->entry_ids.high_water, __ATOMIC_RELAXED) - 1,
 		.lines = l->mask + 1,
 	};
+}
+
+void
+ct_memory(const struct ct *ct, struct ct_memory *out)
+{
+	const struct ct_lines *l = ct->lines;
+	uint32_t i, n;
+
+	ct_memory_sizes(ct, out);
 	for (i = 0; i <= l->mask; i++) {
 		n = chain_lines(ct, &l->line[i], 2 * l->chain_max);
 		out->overflow_lines_used += n - 1;
