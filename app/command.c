@@ -14,6 +14,9 @@ static const struct command_handler *const families[] = {
 	commands_show,
 	commands_stats,
 	commands_sysctl,
+	commands_top,
+	commands_trace,
+	commands_workers,
 	NULL,
 };
 

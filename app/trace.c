@@ -219,18 +219,6 @@ trace_burst(struct worker *w, const struct port *in, const struct pkt *p, unsign
 }
 
 static bool
-prefix_match(const struct trace_prefix *f, uint8_t family, const struct tuple_addr *a)
-{
-	unsigned int whole = f->len / 8, rest = f->len % 8;
-
-	if (f->family == 0)
-		return true;
-	if (f->family != family || memcmp(f->addr.b, a->b, whole) != 0)
-		return false;
-	return rest == 0 || ((f->addr.b[whole] ^ a->b[whole]) & (0xff00 >> rest) & 0xff) == 0;
-}
-
-static bool
 transport_match(const struct trace_filter *f, const struct trace_record *r)
 {
 	if ((f->fields & TRACE_BY_PROTO) && (r->family == 0 || r->proto != f->proto))

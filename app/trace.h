@@ -19,6 +19,7 @@
 #include "netns.h"
 #include "pkt.h"
 #include "port.h"
+#include "prefix.h"
 
 #define TRACE_SESSIONS_MAX 8
 
@@ -45,19 +46,13 @@ void trace_burst(struct worker *w, const struct port *in, const struct pkt *p, u
 #define TRACE_BY_REASON    0x40 /* dropped, or INVALID, for this reason */
 #define TRACE_DROPPED      0x80 /* dropped, for whatever reason */
 
-struct trace_prefix {
-	struct tuple_addr addr;
-	uint8_t family; /* TUPLE_IPV4, TUPLE_IPV6, or 0: not compared */
-	uint8_t len;    /* bits */
-};
-
 /*
  * Which packets: by the headers of the packet itself, whatever its connection is, and by its fate.
  * All zero selects every packet. Ports are those of TCP, UDP, UDP-Lite and SCTP.
  */
 struct trace_filter {
 	const struct netns *ns; /* NULL: all, and packets of none. Only looked at by trace_open() */
-	struct trace_prefix src, dst;
+	struct prefix src, dst;
 	uint16_t sport, dport; /* host order */
 	uint8_t fields;
 	uint8_t family; /* TUPLE_… */
