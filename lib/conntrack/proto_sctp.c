@@ -2,7 +2,7 @@
 /*
  * SCTP (RFC 9260). States and timeouts are netfilter's:
  *
- *          INIT         INIT ACK (reply)         COOKIE ECHO            COOKIE ACK
+ *          INIT          INIT ACK               COOKIE ECHO            COOKIE ACK
  *   none ────────▶ CLOSED ───────▶ COOKIE_WAIT ───────▶ COOKIE_ECHOED ───────▶ ESTABLISHED
  *
  *                    SHUTDOWN                       SHUTDOWN ACK
@@ -66,6 +66,7 @@ static const uint8_t kinds[256] = {
 
 #define EITHER_SIDE                                                                                \
 	[SCTP_ABORT] = {[CT_SCTP_CLOSED ... CT_SCTP_HEARTBEAT_SENT] = CT_SCTP_CLOSED},             \
+	[SCTP_INIT_ACK] = {[CT_SCTP_CLOSED] = CT_SCTP_COOKIE_WAIT},                                \
 	[SCTP_COOKIE_ECHO] = {[CT_SCTP_COOKIE_WAIT] = CT_SCTP_COOKIE_ECHOED},                      \
 	[SCTP_COOKIE_ACK] = {[CT_SCTP_COOKIE_ECHOED] = CT_SCTP_ESTABLISHED},                       \
 	[SCTP_SHUTDOWN_COMPLETE] = {[CT_SCTP_SHUTDOWN_ACK_SENT] = CT_SCTP_CLOSED}
@@ -93,7 +94,6 @@ static const uint8_t next_state[2][SCTP_KINDS][CT_SCTP_STATES] = {
 	},
 	[CT_REPLY] = {
 		EITHER_SIDE,
-		[SCTP_INIT_ACK] = {[CT_SCTP_CLOSED] = CT_SCTP_COOKIE_WAIT},
 		[SCTP_HEARTBEAT_ACK] = {[CT_SCTP_HEARTBEAT_SENT] = CT_SCTP_ESTABLISHED},
 		[SCTP_SHUTDOWN] = {[CT_SCTP_ESTABLISHED] = CT_SCTP_SHUTDOWN_RECD},
 		[SCTP_SHUTDOWN_ACK] = {
@@ -361,7 +361,7 @@ sctp_packet(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct
 	if (!counts)
 		return CT_PROTO_OK;
 	p->ct_state_new = s.state;
-	if (old == CT_SCTP_COOKIE_ECHOED && s.state == CT_SCTP_ESTABLISHED)
+	if (old != CT_SCTP_ESTABLISHED && s.state == CT_SCTP_ESTABLISHED)
 		e->status |= CT_ASSURED;
 	ct_refresh(e, ctx->knobs->sctp_timeout[s.state], ctx);
 	return CT_PROTO_OK;
