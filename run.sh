@@ -7,7 +7,6 @@ cd "$(dirname "$0")"
 
 CONFIG=config/demo.conf
 seconds=20
-huge_pages_wanted=512 # of 2 MB: what the demo's packet buffers and tables take, with room
 
 usage()
 {
@@ -36,15 +35,17 @@ while [ $# -gt 0 ]; do
 	esac
 done
 
+build=${SLUICE_BUILD:-build}
 need build
-build build || die "the build failed"
-sluice=build/app/sluice
-sluicectl=build/app/sluicectl
+build "$build" || die "the build failed"
+sluice=$build/app/sluice
+sluicectl=$build/app/sluicectl
 [ -d "$sluicectl" ] && sluicectl=$sluicectl/sluicectl
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sluice-demo.XXXXXX")
 socket=$dir/socket
 daemon=
+view=
 stop=
 
 cleanup()
@@ -56,27 +57,16 @@ cleanup()
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-trap 'stop=1' INT TERM
+trap 'stop=1; kill "$view" 2>/dev/null || true' INT TERM
 
 ctl()
 {
 	"$sluicectl" -s "$socket" "$@"
 }
 
-# Whether there are enough free huge pages, and a hugetlbfs that this user may write to.
-huge_pages()
-{
-	local free mount
-
-	free=$(awk '/^HugePages_Free:/ { print $2 }' /proc/meminfo)
-	mount=$(awk '$3 == "hugetlbfs" { print $2; exit }' /proc/mounts)
-	[ "${free:-0}" -ge "$huge_pages_wanted" ] && [ -n "$mount" ] && [ -w "$mount" ]
-}
-
-pages=()
-huge_pages || pages=(--no-huge)
-# A session of its own: Ctrl-C is for this script, which asks the daemon for its last numbers first.
-setsid "$sluice" -c "$CONFIG" -s "$socket" "${pages[@]}" >"$dir/log" 2>&1 &
+# In a session of its own: Ctrl-C is for the script, which asks the daemon for its last numbers before
+# it ends it.
+setsid "$sluice" -c "$CONFIG" -s "$socket" >"$dir/log" 2>&1 &
 daemon=$!
 
 for ((i = 0; ; i++)); do
@@ -88,13 +78,15 @@ for ((i = 0; ; i++)); do
 	sleep 0.1
 done
 
-say "$CONFIG is running, on ${pages[0]:+normal}${pages[0]-huge} pages; its socket is $socket"
-end=$((SECONDS + seconds))
-while [ -z "$stop" ] && { [ "$seconds" -eq 0 ] || [ $SECONDS -lt $end ]; }; do
-	kill -0 "$daemon" 2>/dev/null || { cat "$dir/log" >&2; die "the gateway ended"; }
-	ctl top
-	sleep 1
-done
+say "$CONFIG is running; its socket is $socket"
+rounds=()
+[ "$seconds" -eq 0 ] || rounds=(count "$seconds")
+ctl top interval 1 "${rounds[@]}" &
+view=$!
+wait "$view" || [ -n "$stop" ] || {
+	cat "$dir/log" >&2
+	die "the gateway ended"
+}
 
 say "summary"
 ctl stats

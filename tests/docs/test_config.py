@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What lies in config/ works as it is, and run.sh shows it."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIG = ROOT / 'config'
+
+# Those that run between interfaces eth1 and eth2, or make their own.
+NEEDS_INTERFACES = ['gateway.conf', 'af-xdp.conf', 'tap.conf']
+
+IN_NAMESPACE = ['unshare', '--net', '--', 'sh', '-c', """
+for i in 1 2; do
+	ip link add eth$i type veth peer name peer$i && ip link set eth$i up && ip link set peer$i up
+done
+exec "$@\"""", 'sh']
+
+
+def test_every_configuration_is_tested():
+    configurations = {p.name for p in CONFIG.glob('*.conf')}
+    assert configurations == {'demo.conf', 'cgn.conf', 'nic.conf', '90-sluice-hugepages.conf',
+                              *NEEDS_INTERFACES}
+
+
+@pytest.mark.parametrize('name', NEEDS_INTERFACES)
+def test_gateway(name, daemon):
+    if os.geteuid() != 0:
+        pytest.skip('interfaces need root')
+    gateway = daemon((CONFIG / name).read_text(), wrapper=IN_NAMESPACE)
+    links = gateway.ctl('link list')
+    assert len(links.splitlines()) >= 2, links
+
+
+def test_network_cards_that_are_not_there_are_named(daemon):
+    with pytest.raises(AssertionError, match=r'0000:01:00\.0'):
+        daemon((CONFIG / 'nic.conf').read_text())
+
+
+def test_timers_are_inherited(daemon):
+    gateway = daemon()
+    assert gateway.run('-f', CONFIG / 'cgn.conf').returncode == 0
+    gateway.ctl('netns add access')
+    for key, value in re.findall(r'^sysctl (\S+)=(\d+)$', (CONFIG / 'cgn.conf').read_text(), re.M):
+        assert gateway.ctl(f'sysctl netns access {key}').split()[-1] == value
+
+
+def test_timers_keep_to_the_rfcs():
+    seconds = dict(re.findall(r'nf_conntrack_(\w+)=(\d+)$', (CONFIG / 'cgn.conf').read_text(), re.M))
+    assert int(seconds['tcp_timeout_established']) >= 2 * 3600 + 4 * 60
+    assert all(int(v) >= 240 for k, v in seconds.items() if k.startswith('tcp_timeout'))
+    assert int(seconds['udp_timeout']) >= 120 and int(seconds['icmp_timeout']) >= 60
+
+
+def test_unit(sluice, tmp_path):
+    """systemd knows every line of the unit."""
+    if shutil.which('systemd-analyze') is None:
+        pytest.skip('systemd-analyze is not installed')
+    unit = tmp_path / 'sluice.service'
+    unit.write_text((CONFIG / 'sluice.service').read_text().replace('/usr/bin/sluice', str(sluice)))
+    done = subprocess.run(['systemd-analyze', 'verify', str(unit)], capture_output=True, text=True)
+    about_it = [line for line in done.stderr.splitlines() if 'sluice.service' in line]
+    assert about_it == [] and done.returncode == 0, done.stderr
+
+
+def test_demo(build_dir):
+    """run.sh ends by itself, and sees both established connections and the flood's drops."""
+    done = subprocess.run([ROOT / 'run.sh', '--seconds', '3'], capture_output=True, text=True,
+                          timeout=100, env=dict(os.environ, SLUICE_BUILD=str(build_dir)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'ct-netns-full' in done.stdout
+    assert 'sluicectl' in done.stdout.splitlines()[-3]
+
+
+@pytest.mark.parametrize('words', [['--seconds'], ['--seconds', 'x'], ['--no-such'], ['word']])
+def test_demo_usage(words):
+    done = subprocess.run([ROOT / 'run.sh', *words], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2 and 'usage' in done.stderr
+
+
+def test_packages():
+    """The sections that run.sh and test.sh ask for are there."""
+    text = (CONFIG / 'packages.txt').read_text()
+    assert re.findall(r'^\[(\w+)\]$', text, re.M) == ['build', 'test']
+    rows = [r for r in text.splitlines() if r and not r.startswith(('#', '['))]
+    assert len(rows) == len(set(rows)) and all(re.fullmatch(r'[a-z0-9.+-]+', r) for r in rows)
