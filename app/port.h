@@ -45,7 +45,7 @@ struct port {
 	void *priv;
 	uint16_t index;    /* in gateway.ports */
 	uint16_t ethdev;   /* DPDK's port id; UINT16_MAX when it is no device */
-	uint16_t n_queues; /* receive queues; queue q is polled by worker q % workers */
+	uint16_t n_queues; /* receive queues; worker_replan() says who polls which */
 	uint16_t n_txq;    /* worker w sends on queue w % n_txq, under its lock when shared */
 	bool tx_shared;
 	struct sl_lock tx_lock[PORT_QUEUES_MAX];
