@@ -86,8 +86,8 @@ struct flow {
 struct queue {
 	struct flow *flows;
 	uint32_t n_flows;
-	uint32_t at;    /* the flow that was visited last */
-	uint32_t left;  /* visits left of this round, in which each flow has one */
+	uint32_t at;   /* the flow that was visited last */
+	uint32_t left; /* visits left of this round, in which each flow has one */
 	uint32_t round;
 	uint32_t stride[STRIDES]; /* coprime with n_flows: rounds visit in different orders */
 	uint32_t flood_tenant;
@@ -98,7 +98,7 @@ struct queue {
 
 struct generator {
 	bool tcp;
-	uint32_t ratio; /* percent of the packets that are flood */
+	uint32_t ratio;  /* percent of the packets that are flood */
 	uint32_t prefix; /* last 32 bits, host order */
 	uint32_t host_mask;
 	uint32_t flood_tenants;
@@ -108,7 +108,7 @@ struct generator {
 	struct rte_mempool *pool;
 	struct sl_region memory; /* flows of all queues */
 	struct action action[STEPS];
-	struct gen_template template[STEPS];
+	struct gen_template tmpl[STEPS];
 	struct queue queue[];
 };
 
@@ -158,7 +158,7 @@ put32(uint8_t *p, uint32_t v)
 static inline void
 write_packet(const struct generator *g, enum step step, const struct fields *f, struct rte_mbuf *m)
 {
-	const struct gen_template *t = &g->template[step];
+	const struct gen_template *t = &g->tmpl[step];
 	uint8_t *d = rte_pktmbuf_mtod(m, uint8_t *);
 	uint64_t sum = (uint64_t)t->l4_sum + f->addr + f->port;
 	uint16_t csum;
@@ -331,7 +331,7 @@ build_steps(struct generator *g, const struct gen_options *o)
 			vlans = &o->flood_vlans;
 			s.payload |= o->kind == GEN_SYNFLOOD && o->size > gen_size_min(o);
 		}
-		a->advance = gen_template_build(&g->template[i], o, &s, vlans->first != 0);
+		a->advance = gen_template_build(&g->tmpl[i], o, &s, vlans->first != 0);
 		a->advance += (s.flags & PKT_TCP_SYN) != 0;
 		a->ack_mask = s.flags & PKT_TCP_ACK ? UINT32_MAX : 0;
 		a->vlan = vlans->first;
@@ -399,7 +399,8 @@ init_queues(struct generator *g, const struct gen_options *o, unsigned int n, st
 	int ret;
 
 	if (flows != 0 && flows < n)
-		return sl_refuse(err, EINVAL, "generator: flows=%u: each of %u queues needs one", flows, n);
+		return sl_refuse(
+			err, EINVAL, "generator: flows=%u: each of %u queues needs one", flows, n);
 	if (flows != 0) {
 		ret = sl_region_reserve(&g->memory, bytes, err);
 		if (ret == 0)
@@ -446,8 +447,8 @@ generator_open(struct gateway *gw, struct port *port, const char *devargs, struc
 	if (ret < 0)
 		return ret;
 	if (o.size > room)
-		return sl_refuse(err, EINVAL, "generator: size=%" PRIu64 ": packet buffers hold %u bytes",
-			o.size, room);
+		return sl_refuse(err, EINVAL,
+			"generator: size=%" PRIu64 ": packet buffers hold %u bytes", o.size, room);
 	bytes = RTE_CACHE_LINE_ROUNDUP(sizeof(*g) + port->n_queues * sizeof(g->queue[0]));
 	g = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
 	if (g == NULL)

@@ -23,8 +23,8 @@ struct sl_err;
 
 /*
  * Makes `port` a generator: sets ops and priv, and n_txq and tx_shared (any number of workers may
- * send at once). port->n_queues (at least 1) is how many queues it will have: rate and flows are split
- * among them, and both directions of a flow are on one. Takes its packets from gw->pool.
+ * send at once). port->n_queues (at least 1) is how many queues it will have: rate and flows are
+ * split among them, and both directions of a flow are on one. Takes its packets from gw->pool.
  * Returns 0; -EINVAL for an option that is unknown, out of range or does not fit the others (the
  * message says which and what would do); -ENOMEM. ops->close() gives all back.
  */

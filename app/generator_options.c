@@ -14,11 +14,11 @@
 
 #include "err.h"
 
-#define VLAN_MAX  4094u
-#define FLOOD     (1u << GEN_SYNFLOOD)
-#define TWO_WAY   (1u << GEN_FLOWS)
-#define MIXED     (1u << GEN_MIX)
-#define ANY_KIND  (FLOOD | TWO_WAY | MIXED)
+#define VLAN_MAX 4094u
+#define FLOOD    (1u << GEN_SYNFLOOD)
+#define TWO_WAY  (1u << GEN_FLOWS)
+#define MIXED    (1u << GEN_MIX)
+#define ANY_KIND (FLOOD | TWO_WAY | MIXED)
 
 struct option {
 	const char *name;
@@ -50,8 +50,9 @@ set_number(struct gen_options *o, const struct option *opt, const char *value, s
 	uint64_t v;
 
 	if (!parse_number(value, &v) || v < opt->min || v > opt->max)
-		return sl_refuse(err, EINVAL, "generator: %s=%.40s: a number from %" PRIu64 " to %" PRIu64,
-			opt->name, value, opt->min, opt->max);
+		return sl_refuse(err, EINVAL,
+			"generator: %s=%.40s: a number from %" PRIu64 " to %" PRIu64, opt->name,
+			value, opt->min, opt->max);
 	*(uint64_t *)RTE_PTR_ADD(o, opt->offset) = v;
 	return 0;
 }
@@ -79,8 +80,8 @@ set_vlans(struct gen_options *o, const struct option *opt, const char *value, st
 	return 0;
 bad:
 	return sl_refuse(err, EINVAL,
-		"generator: %s=%.40s: a VLAN or range of VLANs from 1 to %u, or 0 for untagged", opt->name,
-		value, VLAN_MAX);
+		"generator: %s=%.40s: a VLAN or range of VLANs from 1 to %u, or 0 for untagged",
+		opt->name, value, VLAN_MAX);
 }
 
 /* The family, or 0 when it is no address. */
@@ -98,7 +99,8 @@ static int
 set_family(struct gen_options *o, uint8_t family, struct sl_err *err)
 {
 	if (o->family != 0 && o->family != family)
-		return sl_refuse(err, EINVAL, "generator: prefix and dst must both be IPv4 or both IPv6");
+		return sl_refuse(
+			err, EINVAL, "generator: prefix and dst must both be IPv4 or both IPv6");
 	o->family = family;
 	return 0;
 }
@@ -109,8 +111,8 @@ set_dst(struct gen_options *o, const struct option *opt, const char *value, stru
 	uint8_t family = parse_addr(value, &o->dst);
 
 	if (family == 0)
-		return sl_refuse(err, EINVAL, "generator: %s=%.40s: an IPv4 or IPv6 address", opt->name,
-			value);
+		return sl_refuse(err, EINVAL, "generator: %s=%.40s: an IPv4 or IPv6 address",
+			opt->name, value);
 	o->has_dst = true;
 	return set_family(o, family, err);
 }
@@ -131,15 +133,16 @@ set_prefix(struct gen_options *o, const struct option *opt, const char *value, s
 		goto bad;
 	*slash = '\0';
 	family = parse_addr(text, &o->prefix);
-	if (family == 0 || !parse_number(slash + 1, &len) || len > (family == TUPLE_IPV4 ? 32 : 128))
+	if (family == 0 || !parse_number(slash + 1, &len) ||
+		len > (family == TUPLE_IPV4 ? 32 : 128))
 		goto bad;
 	o->prefix_len = (uint32_t)len;
 	o->has_prefix = true;
 	return set_family(o, family, err);
 bad:
 	return sl_refuse(err, EINVAL,
-		"generator: %s=%.60s: an address and a length, as 10.0.0.0/8 or 2001:db8::/64", opt->name,
-		value);
+		"generator: %s=%.60s: an address and a length, as 10.0.0.0/8 or 2001:db8::/64",
+		opt->name, value);
 }
 
 #define FIELD(f) offsetof(struct gen_options, f)
@@ -172,7 +175,8 @@ refuse_unknown(const char *name, struct sl_err *err)
 		strcat(list, i == 0 ? "" : ", ");
 		strcat(list, options[i].name);
 	}
-	return sl_refuse(err, EINVAL, "generator: unknown option \"%.40s\": there are %s", name, list);
+	return sl_refuse(
+		err, EINVAL, "generator: unknown option \"%.40s\": there are %s", name, list);
 }
 
 /* One word NAME=VALUE. *seen: bits of the options that there were. */
@@ -189,7 +193,8 @@ set_option(struct gen_options *o, char *word, uint32_t *seen, struct sl_err *err
 	if (i == OPTIONS)
 		return refuse_unknown(word, err);
 	if (value == NULL || *value == '\0')
-		return sl_refuse(err, EINVAL, "generator: %s has no value: write %s=VALUE", word, word);
+		return sl_refuse(
+			err, EINVAL, "generator: %s has no value: write %s=VALUE", word, word);
 	if (*seen & 1u << i)
 		return sl_refuse(err, EINVAL, "generator: %s is given twice", word);
 	if (!(options[i].kinds & 1u << o->kind))
@@ -210,7 +215,8 @@ set_kind(struct gen_options *o, const char *word, struct sl_err *err)
 			return 0;
 		}
 	}
-	return sl_refuse(err, EINVAL, "generator: kind \"%.40s\": synflood, flows or mix (gen,KIND,…)",
+	return sl_refuse(err, EINVAL,
+		"generator: kind \"%.40s\": synflood, flows or mix (gen,KIND,…)",
 		word == NULL ? "" : word);
 }
 
@@ -221,7 +227,7 @@ dst_in_prefix(const struct gen_options *o)
 	unsigned int low = o->family == TUPLE_IPV4 ? 0 : 3;
 
 	return memcmp(&o->prefix, &o->dst, low * sizeof(o->dst.w[0])) == 0 &&
-		(rte_be_to_cpu_32(o->dst.w[low]) & ~o->host_mask) == gen_prefix_low(o);
+	       (rte_be_to_cpu_32(o->dst.w[low]) & ~o->host_mask) == gen_prefix_low(o);
 }
 
 /* What depends on the family, and bits of the prefix behind its length. */
@@ -259,7 +265,8 @@ check_vlans(struct gen_options *o, struct sl_err *err)
 		return 0;
 	if (o->vlans.first <= o->peer_vlans.last && o->peer_vlans.first <= o->vlans.last)
 		return sl_refuse(err, EINVAL,
-			"generator: vlans and peer-vlans overlap: %s needs a VLAN for each side of a wire",
+			"generator: vlans and peer-vlans overlap: %s needs a VLAN for each side of "
+			"a wire",
 			kind_name[o->kind]);
 	if (gen_vlan_count(&o->vlans) != gen_vlan_count(&o->peer_vlans))
 		return sl_refuse(err, EINVAL,
@@ -277,12 +284,13 @@ check_size_and_flows(struct gen_options *o, struct sl_err *err)
 	if (o->size == 0)
 		o->size = least;
 	if (o->size < least)
-		return sl_refuse(err, EINVAL, "generator: size=%" PRIu64 ": with IPv6 from %u to %u",
-			o->size, GEN_SIZE_MIN6, GEN_SIZE_MAX);
+		return sl_refuse(err, EINVAL,
+			"generator: size=%" PRIu64 ": with IPv6 from %u to %u", o->size,
+			GEN_SIZE_MIN6, GEN_SIZE_MAX);
 	if (o->kind != GEN_SYNFLOOD && o->flows > most)
 		return sl_refuse(err, EINVAL,
-			"generator: flows=%" PRIu64 ": the prefix has addresses for %" PRIu64, o->flows,
-			most);
+			"generator: flows=%" PRIu64 ": the prefix has addresses for %" PRIu64,
+			o->flows, most);
 	return 0;
 }
 

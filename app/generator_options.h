@@ -3,8 +3,8 @@
  * Options of the generator, as written in a port's devargs.
  *
  *   rate=PPS          packets a second, over all queues; 0 (default): as fast as it is polled
- *   size=BYTES        length of frames that carry data, tag counted, CRC not; default 64 (IPv6: 84);
- *                     SYNs of synflood carry data where it is more than the default, those of mix never
+ *   size=BYTES        length of frames with data, tag counted, CRC not; default 64 (IPv6: 84);
+ *                     synflood's SYNs have data where it is more than that, those of mix never
  *   vlans=A[-B]       VLANs of the clients' links, each a tenant; default 0: untagged
  *   peer-vlans=C[-D]  VLANs of the servers' links, in the same order; flows and mix
  *   flood-vlans=A[-B] VLANs that the flood comes on; mix; default: vlans
@@ -16,7 +16,7 @@
  *   dport=PORT        its port; default 80
  *   udp=0|1           UDP instead of TCP
  *   ratio=PERCENT     share of the flood in a mix; default 50
- *   csum=0|1          1 (default): packets are marked as a NIC marks those whose checksums are right
+ *   csum=0|1          1 (default): packets are marked as a NIC marks those with right checksums
  */
 #ifndef GENERATOR_OPTIONS_H
 #define GENERATOR_OPTIONS_H

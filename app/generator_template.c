@@ -51,7 +51,7 @@ build_ip4(struct gen_template *t, const struct gen_options *o, enum gen_side fro
 	else
 		ip->src_addr = o->dst.w[0];
 	t->addr_off = off + (from == GEN_CLIENT ? offsetof(struct rte_ipv4_hdr, src_addr)
-					    : offsetof(struct rte_ipv4_hdr, dst_addr));
+						: offsetof(struct rte_ipv4_hdr, dst_addr));
 	t->ip_csum_off = off + offsetof(struct rte_ipv4_hdr, hdr_checksum);
 	t->ip_sum = rte_raw_cksum(ip, sizeof(*ip));
 	t->l4_off = off + sizeof(*ip);

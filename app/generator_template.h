@@ -36,9 +36,9 @@ struct gen_segment {
 };
 
 /*
- * Fills a zeroed template; `tagged`: with room for one 802.1Q tag behind the MAC addresses. Left zero
- * are the tag, the last 32 bits of the client's address, its port, TCP's sequence and acknowledgement
- * numbers, and checksums. Returns the bytes of payload.
+ * Fills a zeroed template; `tagged`: with room for one 802.1Q tag behind the MAC addresses. Left
+ * zero are the tag, the last 32 bits of the client's address, its port, TCP's sequence and
+ * acknowledgement numbers, and checksums. Returns the bytes of payload.
  */
 uint16_t gen_template_build(struct gen_template *t, const struct gen_options *o,
 	const struct gen_segment *s, bool tagged);
