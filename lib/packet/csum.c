@@ -10,122 +10,44 @@
 #include <rte_sctp.h>
 #include <rte_udp.h>
 
+static inline uint32_t
+l4_off(const struct pkt *p)
+{
+	return (uint32_t)(p->l4 - rte_pktmbuf_mtod(p->mbuf, const uint8_t *));
+}
+
 /*
- * The Internet checksum (RFC 1071) is summed in the machine's byte order and in words of 64 bits,
- * with the carry put back; folding gives the same 16 bits. A right sum folds to all ones.
+ * sum_l4() through the segments. Not rte_raw_cksum_mbuf(): up to DPDK 22.11 it cuts the sum of a
+ * segment that begins behind an odd number of bytes to 16 bits before its carries are in.
  */
-static inline uint64_t
-add_carry(uint64_t sum, uint64_t word)
-{
-	sum += word;
-	return sum + (sum < word);
-}
-
-static inline uint64_t
-load64(const uint8_t *d)
-{
-	uint64_t v;
-
-	memcpy(&v, d, sizeof(v));
-	return v;
-}
-
-/* The last n < 8 bytes as one word, zero behind them; memory order is kept. */
-static inline uint64_t
-load_tail(const uint8_t *d, uint32_t n)
-{
-	uint8_t word[8] = {0};
-
-	if (n & 4)
-		memcpy(word, d, 4);
-	if (n & 2)
-		memcpy(word + (n & 4), d + (n & 4), 2);
-	if (n & 1)
-		word[n & 6] = d[n & 6];
-	return load64(word);
-}
-
 static uint64_t
-sum_bytes(const uint8_t *d, uint32_t n)
+sum_segments(const struct pkt *p, uint32_t n)
 {
-	uint64_t a = 0, b = 0;
-
-	for (; n >= 32; n -= 32, d += 32) { /* two chains of carries side by side */
-		a = add_carry(a, load64(d));
-		b = add_carry(b, load64(d + 8));
-		a = add_carry(a, load64(d + 16));
-		b = add_carry(b, load64(d + 24));
-	}
-	for (; n >= 8; n -= 8, d += 8)
-		a = add_carry(a, load64(d));
-	if (n > 0)
-		b = add_carry(b, load_tail(d, n));
-	return add_carry(a, b);
-}
-
-static inline uint16_t
-fold(uint64_t sum)
-{
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
-/* n bytes of a packet, piece by piece through its segments. */
-struct pieces {
 	const struct rte_mbuf *m;
-	const uint8_t *at;
-	uint32_t left;
-};
-
-static struct pieces
-pieces_from(const struct pkt *p, const uint8_t *at, uint32_t n)
-{
-	return (struct pieces){.m = p->mbuf, .at = at, .left = n};
-}
-
-/* The next piece's length, *d where it is; 0 at the end. */
-static uint32_t
-next_piece(struct pieces *s, const uint8_t **d)
-{
-	uint32_t n;
-
-	while (s->left > 0 && s->m != NULL) {
-		const uint8_t *start = rte_pktmbuf_mtod(s->m, const uint8_t *);
-
-		*d = s->at != NULL ? s->at : start;
-		n = RTE_MIN(s->left, (uint32_t)(start + s->m->data_len - *d));
-		s->at = NULL;
-		s->m = s->m->next;
-		s->left -= n;
-		if (n > 0)
-			return n;
-	}
-	return 0;
-}
-
-static uint64_t
-sum_l4(const struct pkt *p, uint32_t n)
-{
-	struct pieces s = pieces_from(p, p->l4, n);
-	const uint8_t *d;
+	uint32_t skip = l4_off(p), done = 0, len;
 	uint64_t sum = 0;
-	uint32_t len;
-	bool odd = false;
 
-	while ((len = next_piece(&s, &d)) > 0) {
-		uint16_t part = fold(sum_bytes(d, len));
+	for (m = p->mbuf; done < n; m = m->next, skip = 0) {
+		uint16_t part;
 
-		/* Behind an odd number of bytes high and low bytes change places. */
-		sum += odd ? rte_bswap16(part) : part;
-		odd ^= len & 1;
+		len = RTE_MIN(n - done, m->data_len - skip);
+		part = rte_raw_cksum(rte_pktmbuf_mtod_offset(m, const uint8_t *, skip), len);
+		sum += done % 2 == 0 ? part : rte_bswap16(part);
+		done += len;
 	}
 	return sum;
 }
 
-static uint64_t
+/* Sums the first n bytes from the transport header on, which the parser found to be there. */
+static inline uint64_t
+sum_l4(const struct pkt *p, uint32_t n)
+{
+	if (likely(p->mbuf->nb_segs == 1))
+		return rte_raw_cksum(p->l4, n);
+	return sum_segments(p, n);
+}
+
+static inline uint64_t
 sum_pseudo(const struct pkt *p, uint32_t len)
 {
 	uint64_t sum = (uint64_t)rte_cpu_to_be_32(len) + rte_cpu_to_be_32(p->proto);
@@ -135,14 +57,14 @@ sum_pseudo(const struct pkt *p, uint32_t len)
 
 		return sum + ih->src_addr + ih->dst_addr;
 	}
-	return add_carry(sum, sum_bytes(p->l3 + offsetof(struct rte_ipv6_hdr, src_addr),
-				      2 * sizeof(struct tuple_addr)));
+	return sum + rte_raw_cksum(p->l3 + offsetof(struct rte_ipv6_hdr, src_addr),
+			     2 * sizeof(struct tuple_addr));
 }
 
 static bool
 sum_good(const struct pkt *p, uint32_t len, uint32_t covered)
 {
-	return fold(add_carry(sum_pseudo(p, len), sum_l4(p, covered))) == UINT16_MAX;
+	return csum_all_ones(sum_pseudo(p, len) + sum_l4(p, covered));
 }
 
 static bool
@@ -165,20 +87,37 @@ udplite_good(const struct pkt *p)
 	return uh->dgram_cksum != 0 && sum_good(p, p->l4_len, coverage ? coverage : p->l4_len);
 }
 
+/* rte_hash_crc() would do it, but loads words from where they are not aligned. */
+static uint32_t
+crc_bytes(uint32_t crc, const uint8_t *d, uint32_t n)
+{
+	uint64_t word;
+
+	for (; n >= sizeof(word); n -= (uint32_t)sizeof(word), d += sizeof(word)) {
+		memcpy(&word, d, sizeof(word));
+		crc = rte_hash_crc_8byte(word, crc);
+	}
+	for (; n > 0; n--, d++)
+		crc = rte_hash_crc_1byte(*d, crc);
+	return crc;
+}
+
 /* The CRC is taken with its own field as zero, and sent least significant byte first. */
 static bool
 sctp_good(const struct pkt *p)
 {
 	const struct rte_sctp_hdr *sh = (const struct rte_sctp_hdr *)p->l4;
-	const uint32_t before = offsetof(struct rte_sctp_hdr, cksum), zero = 0;
-	struct pieces s = pieces_from(p, p->l4 + sizeof(*sh), p->l4_len - (uint32_t)sizeof(*sh));
-	const uint8_t *d;
-	uint32_t crc, len;
+	uint32_t left = p->l4_len - (uint32_t)sizeof(*sh), skip = l4_off(p) + (uint32_t)sizeof(*sh);
+	const struct rte_mbuf *m;
+	uint32_t crc, n;
 
-	crc = rte_hash_crc(sh, before, UINT32_MAX);
-	crc = rte_hash_crc(&zero, sizeof(zero), crc);
-	while ((len = next_piece(&s, &d)) > 0)
-		crc = rte_hash_crc(d, len, crc);
+	crc = crc_bytes(UINT32_MAX, p->l4, offsetof(struct rte_sctp_hdr, cksum));
+	crc = rte_hash_crc_4byte(0, crc);
+	for (m = p->mbuf; left > 0; m = m->next, skip = 0) {
+		n = RTE_MIN(left, m->data_len - skip);
+		crc = crc_bytes(crc, rte_pktmbuf_mtod_offset(m, const uint8_t *, skip), n);
+		left -= n;
+	}
 	return rte_cpu_to_le_32(~crc) == sh->cksum;
 }
 
@@ -197,7 +136,7 @@ csum_l4_good(const struct pkt *p)
 	case IPPROTO_SCTP:
 		return sctp_good(p);
 	case IPPROTO_ICMP:
-		return !ip4 || fold(sum_l4(p, p->l4_len)) == UINT16_MAX;
+		return !ip4 || csum_all_ones(sum_l4(p, p->l4_len));
 	case IPPROTO_ICMPV6:
 		return ip4 || sum_good(p, p->l4_len, p->l4_len);
 	default:

@@ -27,6 +27,16 @@ bool csum_l4_good(const struct pkt *p);
  */
 bool csum_icmp_inner_good(const struct pkt *p);
 
+/*
+ * True when a sum of words (RFC 1071, in the machine's byte order, not yet folded) is right: it
+ * folds to all ones, that is, it is a multiple of 65535 and not zero.
+ */
+static inline bool
+csum_all_ones(uint64_t sum)
+{
+	return sum % UINT16_MAX == 0 && sum != 0;
+}
+
 /* The same for an IPv4 header of hdr_len bytes (a multiple of 4, at least 20). */
 static inline bool
 csum_ip4_good(const void *hdr, unsigned int hdr_len)
@@ -40,10 +50,7 @@ csum_ip4_good(const void *hdr, unsigned int hdr_len)
 		memcpy(&word, h + i, sizeof(word));
 		sum += word;
 	}
-	sum = (sum & UINT32_MAX) + (sum >> 32);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	return (sum & UINT16_MAX) + (sum >> 16) == UINT16_MAX;
+	return csum_all_ones(sum);
 }
 
 #endif
