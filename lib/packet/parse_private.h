@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Between the files of the parser. Two lengths go with every pointer: how many bytes the packet has
- * there (`len`, what its headers may claim), and how many of them lie in the first segment (`avail`,
- * what may be read). They differ in a chained mbuf only.
+ * there (`len`, what its headers may claim), and how many of them lie in the first segment
+ * (`avail`, what may be read). They differ in a chained mbuf only.
  *
  * All return SL_DROP_NONE, a reason (those from SL_DROP_FIRST_INVALID on: the transport header is
  * unsound, the packet is not dropped for it), or PARSE_MORE.

@@ -22,7 +22,7 @@ struct link;
 struct ct_entry;
 
 /* pkt.flags */
-#define PKT_IP          0x0001 /* IPv4 or IPv6, tuple.family set; else passes between peers untracked */
+#define PKT_IP          0x0001 /* IPv4 or IPv6, tuple.family set; else passes untracked */
 #define PKT_ARP         0x0002 /* ARP: untracked */
 #define PKT_ND          0x0004 /* ICMPv6 133–137 or MLD: untracked on a wire */
 #define PKT_ICMP_ERROR  0x0008 /* tuple is that of the packet inside the error */
@@ -46,14 +46,14 @@ struct pkt {
 	uint8_t *l3;          /* IP header; NULL when not IP */
 	uint8_t *l4;          /* transport header */
 	uint16_t l3_len;      /* bytes from l3 to l4, extension headers and options included */
-	uint16_t l4_len;      /* transport header and payload by the IP length: no padding counted */
+	uint16_t l4_len;      /* transport header and payload by the IP length: no padding */
 	uint16_t l4_hdr_len;  /* TCP: data offset in bytes, options inside; others: fixed header */
 	uint16_t ethertype;   /* host order, behind the tags */
 	uint16_t tpid;        /* outer tag's TPID as it came, 0 when untagged; host order */
 	uint16_t outer_tci;   /* host order; PCP and DEI included */
 	uint16_t inner_tci;
 	uint8_t n_tags;       /* 0–2; a priority tag counts */
-	uint8_t proto;        /* transport protocol of the packet itself (tuple.proto: of the lookup) */
+	uint8_t proto;        /* protocol of the packet itself (tuple.proto: of the lookup) */
 	uint8_t tcp_flags;    /* FIN … CWR as on the wire */
 	uint8_t icmp_type, icmp_code;
 	uint8_t reason;       /* enum sl_drop */
@@ -61,7 +61,7 @@ struct pkt {
 	uint16_t l3_off;      /* offset of l3 from the frame's start: 14, 18 or 22 */
 	uint16_t inner_off;   /* ICMP error: offset of the inner IP header from l4 */
 	uint16_t inner_l4_off; /* ICMP error: offset of the inner transport header from l4 */
-	uint32_t ip_bytes;    /* bytes counted for the packet: IP header to its end, as netfilter's acct */
+	uint32_t ip_bytes;    /* counted for the packet: IP header to its end, as netfilter's acct */
 
 	/* classification */
 	struct netns *ns;

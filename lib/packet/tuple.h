@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The tuple: what one direction of a connection is known by, and the key of every shared table. All
- * bytes count, there is no padding, and all are set, so that two tuples are equal exactly when their
- * bytes are. Addresses and ports are in network order; an IPv4 address lies in the first four bytes
+ * bytes count, there is no padding, and all are set, so that two tuples are equal exactly when
+ * their bytes are. Addresses and ports are in network order; an IPv4 address lies in the first four bytes
  * of its field and the rest is zero.
  *
  * `sport` and `dport` by protocol:
@@ -52,8 +52,8 @@ tuple_equal(const struct tuple *a, const struct tuple *b)
 }
 
 /*
- * The tuple that the answer to a packet of tuple `t` has. False when there can be none: an ICMP type
- * that is no query or its reply (RFC 792, RFC 4443, RFC 4620); `inv` is then not set.
+ * The tuple that the answer to a packet of tuple `t` has. False when there can be none: an ICMP
+ * type that is no query or its reply (RFC 792, RFC 4443, RFC 4620); `inv` is then not set.
  */
 bool tuple_invert(struct tuple *inv, const struct tuple *t);
 

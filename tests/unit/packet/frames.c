@@ -307,7 +307,8 @@ frame_broken(const struct pkt *p, enum sl_drop r, uint32_t len)
 	if (r != SL_DROP_NONE)
 		return NULL;
 	if (!(p->flags & PKT_IP))
-		return p->l3 == NULL && p->l4 == NULL && p->tuple.family == 0 ? NULL : "not IP, but set";
+		return p->l3 == NULL && p->l4 == NULL && p->tuple.family == 0 ? NULL
+									    : "not IP, but set";
 	if (p->l3_off != 14 + 4 * p->n_tags ||
 		p->l3 - rte_pktmbuf_mtod(p->mbuf, uint8_t *) != p->l3_off)
 		return "IP header is not behind the tags";

@@ -227,7 +227,7 @@ test_udp_sum_of_all_ones(void **state)
 	assert_true(csum_l4_good(&p));
 }
 
-/* UDP's own length is what its sum covers; what is behind it in the packet, or the frame, is not. */
+/* UDP's own length is what its sum covers; what is behind it in the packet or frame is not. */
 static void
 test_udp_length_below_the_payload(void **state)
 {
@@ -273,7 +273,8 @@ test_padding_is_in_no_sum(void **state)
 static void
 test_inner_header_sum(void **state)
 {
-	static const char *const names[] = {"error4_tcp", "error4_options", "error4_extended", "error6"};
+	static const char *const names[] = {"error4_tcp", "error4_options", "error4_extended",
+		"error6"};
 	struct frame f;
 	struct pkt p;
 	struct rte_mbuf m;

@@ -230,7 +230,8 @@ static const struct lie ip_lies[] = {
 	{"IHL 4", "tcp4", {{L3, 0, 1, 0x44}}, 0, 0, SL_DROP_IP_HEADER, 0},
 	{"IHL 0", "tcp4", {{L3, 0, 1, 0x40}}, 0, 0, SL_DROP_IP_HEADER, 0},
 	{"IHL beyond the frame", "tcp4", {{L3, 0, 1, 0x4f}}, 0, 0, SL_DROP_IP_HEADER, 0},
-	{"IHL beyond the total", "tcp4", {{L3, 0, 1, 0x4a}, {L3, 2, 2, 39}}, 0, 0, SL_DROP_IP_LENGTH, 0},
+	{"IHL beyond the total", "tcp4", {{L3, 0, 1, 0x4a}, {L3, 2, 2, 39}}, 0, 0,
+		SL_DROP_IP_LENGTH, 0},
 	{"version 5", "tcp4", {{L3, 0, 1, 0x55}}, 0, 0, SL_DROP_IP_VERSION, 0},
 	{"version 6 in IPv4", "tcp4", {{L3, 0, 1, 0x65}}, 0, 0, SL_DROP_IP_VERSION, 0},
 	{"version 4 in IPv6", "tcp6", {{L3, 0, 1, 0x45}}, 0, 0, SL_DROP_IP_VERSION, 0},
@@ -242,7 +243,8 @@ static const struct lie ip_lies[] = {
 	{"total 0", "tcp4", {{L3, 2, 2, 0}}, 0, 0, SL_DROP_IP_LENGTH, 0},
 	{"total 19", "tcp4", {{L3, 2, 2, 19}}, 0, 0, SL_DROP_IP_LENGTH, 0},
 	{"total 20", "tcp4", {{L3, 2, 2, 20}}, 0, 0, 0, SL_DROP_INV_L4_TRUNCATED},
-	{"total 59 of a header of 60", "tcp4_options", {{L3, 2, 2, 59}}, 0, 0, SL_DROP_IP_LENGTH, 0},
+	{"total 59 of a header of 60", "tcp4_options", {{L3, 2, 2, 59}}, 0, 0,
+		SL_DROP_IP_LENGTH, 0},
 	{"more fragments", "tcp4", {{L3, 6, 2, 0x2000}}, 0, 0, SL_DROP_FRAGMENT, 0},
 	{"last fragment", "tcp4", {{L3, 6, 2, 0x0001}}, 0, 0, SL_DROP_FRAGMENT, 0},
 	{"DF and the reserved bit", "tcp4", {{L3, 6, 2, 0xc000}}, 0, 0, 0, 0},
@@ -282,7 +284,8 @@ static const struct lie l4_lies[] = {
 	{"data offset 5", "tcp4", {{L4, 12, 1, 0x50}}, 0, 0, 0, 0},
 	{"data offset 6", "tcp4", {{L4, 12, 1, 0x60}}, 0, 0, 0, SL_DROP_INV_L4_TRUNCATED},
 	{"data offset 15", "tcp4", {{L4, 12, 1, 0xf0}}, 0, 0, 0, SL_DROP_INV_L4_TRUNCATED},
-	{"data offset into padding", "tcp4", {{L4, 12, 1, 0xf0}}, -300, 0, 0, SL_DROP_INV_L4_TRUNCATED},
+	{"data offset into padding", "tcp4", {{L4, 12, 1, 0xf0}}, -300, 0, 0,
+		SL_DROP_INV_L4_TRUNCATED},
 	{"TCP of 19", "tcp4", {{0}}, 1, TO_LEN, 0, SL_DROP_INV_L4_TRUNCATED},
 	{"TCP of 0", "tcp4", {{0}}, 20, TO_LEN, 0, SL_DROP_INV_L4_TRUNCATED},
 	{"UDP length 7", "udp4_qinq", {{L4, 4, 2, 7}}, 0, 0, 0, SL_DROP_INV_L4_TRUNCATED},
@@ -290,7 +293,8 @@ static const struct lie l4_lies[] = {
 	{"UDP length 8", "udp4_qinq", {{L4, 4, 2, 8}}, 0, 0, 0, 0},
 	{"UDP length less", "udp4_qinq", {{L4, 4, 2, 40}}, 0, 0, 0, 0},
 	{"UDP length more", "udp4_qinq", {{L4, 4, 2, 42}}, 0, 0, 0, SL_DROP_INV_L4_TRUNCATED},
-	{"UDP length into padding", "udp4_qinq", {{L4, 4, 2, 42}}, -60, 0, 0, SL_DROP_INV_L4_TRUNCATED},
+	{"UDP length into padding", "udp4_qinq", {{L4, 4, 2, 42}}, -60, 0, 0,
+		SL_DROP_INV_L4_TRUNCATED},
 	{"UDP of 7", "udp4_qinq", {{0}}, 34, TO_LEN, 0, SL_DROP_INV_L4_TRUNCATED},
 	{"coverage 0", "udplite4", {{L4, 4, 2, 0}}, 0, 0, 0, 0},
 	{"coverage 7", "udplite4", {{L4, 4, 2, 7}}, 0, 0, 0, SL_DROP_INV_L4_TRUNCATED},
@@ -448,7 +452,8 @@ test_tcp_flags(void **state)
 static void
 test_tcp_options_are_left_alone(void **state)
 {
-	static const uint8_t options[][8] = {{2, 0}, {2, 1}, {2, 3}, {2, 255}, {1, 1, 1, 1, 1, 1, 1, 2},
+	static const uint8_t options[][8] = {{2, 0}, {2, 1}, {2, 3}, {2, 255},
+		{1, 1, 1, 1, 1, 1, 1, 2},
 		{3, 2, 0}, {5, 11}, {8, 10, 8, 10}};
 	struct frame f;
 	struct parsed s;
@@ -538,8 +543,8 @@ test_cut_at_every_ip_length(void **state)
 			continue;
 		frame_cases[i].build(&f);
 		whole = f.len;
-		for (len = f.l3 + (f.family == TUPLE_IPV4 ? (f.b[f.l3] & 15) * 4u : 40); len < whole;
-			len++) {
+		len = f.l3 + (f.family == TUPLE_IPV4 ? (f.b[f.l3] & 15) * 4u : 40);
+		for (; len < whole; len++) {
 			f.len = len;
 			if (f.family == TUPLE_IPV4) {
 				frame_put16(&f, f.l3 + 2, (uint16_t)(len - f.l3));

@@ -20,7 +20,7 @@
 
 static struct rte_mempool *pool;
 
-/* The bytes in segments of `first`, then `step` bytes; the first has `room` bytes behind its data. */
+/* The bytes in segments of `first`, then `step` bytes; the first has `room` behind its data. */
 static struct rte_mbuf *
 chain(const uint8_t *data, uint32_t len, uint32_t first, uint32_t step, uint32_t room)
 {
@@ -208,7 +208,8 @@ test_cut_chains(void **state)
 }
 
 static struct rte_mbuf *
-without_tags(const struct frame *f, unsigned int tags, uint64_t flags, uint16_t outer, uint16_t inner)
+without_tags(const struct frame *f, unsigned int tags, uint64_t flags, uint16_t outer,
+	uint16_t inner)
 {
 	uint8_t bare[FRAME_MAX];
 	struct rte_mbuf *m;
@@ -283,8 +284,8 @@ test_stripped_tags_refused(void **state)
 static int
 setup(void **state)
 {
-	char arg0[] = "test_segments", arg1[] = "--no-huge", arg2[] = "--no-shconf", arg3[] = "--no-pci",
-	     arg4[] = "--no-telemetry", arg5[] = "-m", arg6[] = "64", arg7[] = "--log-level=error";
+	char arg0[] = "test_segments", arg1[] = "--no-huge", arg2[] = "--no-shconf",
+	     arg3[] = "--no-pci", arg4[] = "--no-telemetry", arg5[] = "-m", arg6[] = "64", arg7[] = "--log-level=error";
 	char *argv[] = {arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, NULL};
 	(void)state;
 

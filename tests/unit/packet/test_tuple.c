@@ -32,7 +32,8 @@ test_ports_and_addresses_change_places(void **state)
 {
 	static const struct {
 		uint8_t family, proto;
-	} cases[] = {{TUPLE_IPV4, IPPROTO_TCP}, {TUPLE_IPV6, IPPROTO_UDP}, {TUPLE_IPV4, IPPROTO_ESP},
+	} cases[] = {{TUPLE_IPV4, IPPROTO_TCP}, {TUPLE_IPV6, IPPROTO_UDP},
+		{TUPLE_IPV4, IPPROTO_ESP},
 		{TUPLE_IPV4, IPPROTO_ICMPV6}, {TUPLE_IPV6, IPPROTO_ICMP}};
 	unsigned int i;
 	(void)state;
