@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <rte_common.h>
 #include <rte_kvargs.h>
+#include <rte_mbuf.h>
 #include <rte_pci.h>
 
 #include "err.h"
@@ -21,7 +22,11 @@ enum key_kind { KEY_TEXT, KEY_NUMBER, KEY_BOOL, KEY_IFACE, KEY_FILE };
 struct port_key {
 	const char *name; /* NULL ends a list */
 	enum key_kind kind;
+	uint32_t max; /* of a number; 0: any */
 };
+
+/* net_null makes packets of any size in one buffer, whatever its room. */
+#define NULL_SIZE_MAX RTE_MBUF_DEFAULT_DATAROOM
 
 static const struct port_key af_packet_keys[] = {{"iface", KEY_IFACE}, {"qpairs", KEY_NUMBER},
 	{"blocksz", KEY_NUMBER}, {"framesz", KEY_NUMBER}, {"framecnt", KEY_NUMBER},
@@ -37,7 +42,8 @@ static const struct port_key memif_keys[] = {{"id", KEY_NUMBER}, {"role", KEY_TE
 	{"secret", KEY_TEXT}, {NULL, KEY_TEXT}};
 
 static const struct port_key null_keys[] = {
-	{"size", KEY_NUMBER}, {"copy", KEY_NUMBER}, {"no-rx", KEY_BOOL}, {NULL, KEY_TEXT}};
+	{"size", KEY_NUMBER, NULL_SIZE_MAX}, {"copy", KEY_NUMBER}, {"no-rx", KEY_BOOL},
+	{NULL, KEY_TEXT}};
 
 static const struct port_key pcap_keys[] = {{"rx_pcap", KEY_FILE}, {"tx_pcap", KEY_TEXT},
 	{"rx_iface", KEY_IFACE}, {"rx_iface_in", KEY_IFACE}, {"tx_iface", KEY_IFACE},
@@ -90,28 +96,29 @@ list_keys(const struct port_driver *d, char *buf, size_t size)
 }
 
 static bool
-is_number(const char *s)
+is_number(const char *s, uint32_t max)
 {
 	char *end;
 
 	if (!isdigit((unsigned char)*s))
 		return false;
 	errno = 0;
-	return strtoul(s, &end, 10) <= INT32_MAX && errno == 0 && *end == '\0';
+	return strtoul(s, &end, 10) <= max && errno == 0 && *end == '\0';
 }
 
 static int
 check_value(const struct port_key *k, const char *value, struct sl_err *err)
 {
+	uint32_t max = k->max != 0 ? k->max : INT32_MAX;
 	char shown[SL_SHOWN_MAX];
 
 	switch (k->kind) {
 	case KEY_TEXT:
 		return 0;
 	case KEY_NUMBER:
-		if (!is_number(value))
-			return sl_refuse(err, EINVAL, "%s=%s is no number", k->name,
-				sl_shown(value, shown));
+		if (!is_number(value, max))
+			return sl_refuse(err, EINVAL, "%s=%s is no number from 0 to %u", k->name,
+				sl_shown(value, shown), max);
 		return 0;
 	case KEY_BOOL:
 		if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)

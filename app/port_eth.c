@@ -82,10 +82,10 @@ eth_attach(const struct port_devargs *a, uint16_t *id, struct sl_err *err)
 	ret = rte_dev_probe(a->text);
 	if (ret != 0)
 		return sl_refuse(err, ENODEV,
-			"DPDK cannot attach %s: its driver says why on the log above", a->device);
+			"DPDK cannot attach %s: the reason is on the daemon's log", a->device);
 	if (rte_eth_dev_get_port_by_name(a->device, id) != 0)
 		return sl_refuse(err, ENODEV,
-			"no driver of DPDK took device %s: bind it to vfio-pci, or see its log", a->device);
+			"no driver of DPDK took device %s: bind it to vfio-pci, or see the log", a->device);
 	return 0;
 }
 
@@ -95,13 +95,15 @@ eth_size(struct port *port, const struct port_devargs *a, const struct rte_eth_d
 	unsigned int workers, unsigned int queues)
 {
 	const struct port_driver *d = a->driver;
-	unsigned int rx = RTE_MIN(info->max_rx_queues, PORT_QUEUES_MAX);
-	unsigned int tx = RTE_MIN(info->max_tx_queues, workers);
+	bool all = d != NULL && d->all_queues;
+	unsigned int rx = info->max_rx_queues, tx = RTE_MIN(info->max_tx_queues, workers);
 
-	if (queues != 0 && (queues > rx || (d != NULL && d->all_queues && queues != rx)))
+	if (queues != 0 && (queues > rx || (all && queues != rx)))
 		return -ERANGE;
-	if (d == NULL || !d->all_queues)
+	if (!all)
 		rx = queues != 0 ? queues : RTE_MIN(rx, workers);
+	if (rx > PORT_QUEUES_MAX)
+		return -E2BIG;
 	if (d != NULL && d->pairs)
 		tx = rx;
 	if (tx == 0)
@@ -174,6 +176,9 @@ eth_bring_up(struct gateway *gw, struct port *port, const struct port_devargs *a
 	if (ret == -ERANGE)
 		return sl_refuse(err, EINVAL, "port %s has %u receive queues, not %u: leave out queues",
 			port->name, info.max_rx_queues, queues);
+	if (ret == -E2BIG)
+		return sl_refuse(err, EINVAL, "port %s has more than %u receive queues", port->name,
+			PORT_QUEUES_MAX);
 	if (ret == -ENOTSUP)
 		return sl_refuse(err, ENOTSUP, "port %s cannot send", port->name);
 	if (ret == 0)
@@ -184,7 +189,7 @@ eth_bring_up(struct gateway *gw, struct port *port, const struct port_devargs *a
 	ret = eth_setup_queues(port, &info, gw->pool);
 	if (ret != 0)
 		return sl_refuse(err, -ret, "port %s cannot have its queues: %s%s", port->name,
-			rte_strerror(-ret), ret == -ENOMEM ? "; raise --memory" : "");
+			rte_strerror(-ret), ret == -ENOMEM ? "; raise --memory" : " (see the daemon's log)");
 	return eth_start(port, err);
 }
 
