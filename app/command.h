@@ -71,7 +71,8 @@ struct command_handler {
 	void (*end)(struct call *c);
 };
 
-/* For step(): one item of a streamed answer; takes the reference, NULL is out of memory. */
+/* For step(): one item of a streamed answer, an object without a field "id" (which the request's
+ * takes). Takes the reference; NULL is out of memory. */
 void call_item(struct call *c, json_t *item);
 bool call_full(const struct call *c);
 

@@ -30,6 +30,28 @@ struct gateway {
 	struct ct_thread *ct_control;     /* the control thread's own */
 };
 
+struct sl_err;
+
+struct gateway_config {
+	unsigned int n_workers;         /* 1 … GW_WORKERS_MAX */
+	const unsigned int *lcores;     /* of each worker; NULL in replay */
+	unsigned int buffers;           /* packet buffers of the pool */
+	uint32_t max_entries, buckets;  /* 0: the kernel's default */
+	enum sl_hash_backend hash;
+	uint64_t hash_seed;             /* 0: random */
+	bool replay;
+	struct sl_now (*clock)(struct gateway *gw); /* NULL: monotonic */
+};
+
+#define GW_BUCKETS_DEFAULT 262144u
+
+/* Needs EAL. Builds everything but ports and threads; sl_rcu_start() must have run before a knob is
+ * written. 0 or -errno with a message that says what to do. */
+int gateway_create(const struct gateway_config *config, struct gateway **out, struct sl_err *err);
+
+/* Workers have ended. Takes links and ports away and frees all. NULL is left alone. */
+void gateway_destroy(struct gateway *gw);
+
 /* Threads that count: the workers and control. */
 static inline unsigned int
 gw_threads(const struct gateway *gw)

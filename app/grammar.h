@@ -58,6 +58,7 @@ struct grammar_param {
 #define GRAMMAR_CHANGE  0x01 /* part of a batch: applied together with its other changes or not */
 #define GRAMMAR_MISSING 0x02 /* not built: answers `not available` */
 #define GRAMMAR_CLIENT  0x04 /* done by sluicectl itself */
+#define GRAMMAR_ITEMS   0x08 /* a listing: its answer is items, and their count */
 
 struct grammar_command {
 	const char *words; /* separated by one space */

@@ -27,12 +27,14 @@ struct grace_call {
 static struct {
 	struct event *turn;
 	TAILQ_HEAD(, task) queue;
+	struct event_base *base;
 } tasks = {.queue = TAILQ_HEAD_INITIALIZER(tasks.queue)};
 
 static struct {
 	pthread_mutex_t mutex;
 	STAILQ_HEAD(, grace_call) over;
 	struct event *event;
+	unsigned int pending; /* of the control thread alone */
 } grace = {.mutex = PTHREAD_MUTEX_INITIALIZER, .over = STAILQ_HEAD_INITIALIZER(grace.over)};
 
 bool
@@ -66,13 +68,43 @@ task_wake(struct task *t)
 	next_turn();
 }
 
-void
-task_cancel(struct task *t)
+static void
+dequeue(struct task *t)
 {
 	if (!t->queued)
 		return;
 	TAILQ_REMOVE(&tasks.queue, t, link);
 	t->queued = false;
+}
+
+void
+task_cancel(struct task *t)
+{
+	dequeue(t);
+	if (t->timer != NULL)
+		event_free(t->timer);
+	t->timer = NULL;
+}
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	task_wake(arg);
+}
+
+void
+task_wake_after(struct task *t, unsigned int ms)
+{
+	const struct timeval after = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
+
+	if (t->timer == NULL && tasks.base != NULL)
+		t->timer = evtimer_new(tasks.base, on_timer, t);
+	if (t->timer == NULL)
+		task_wake(t);
+	else
+		evtimer_add(t->timer, &after);
 }
 
 static void
@@ -87,7 +119,9 @@ on_turn(evutil_socket_t fd, short what, void *arg)
 	TAILQ_FOREACH(t, &tasks.queue, link)
 		n++;
 	for (; n > 0 && (t = TAILQ_FIRST(&tasks.queue)) != NULL; n--) {
-		task_cancel(t);
+		dequeue(t);
+		if (t->timer != NULL)
+			evtimer_del(t->timer);
 		if (t->step(t) == TASK_MORE)
 			enqueue(t);
 	}
@@ -120,6 +154,7 @@ on_grace_over(evutil_socket_t fd, short what, void *arg)
 		STAILQ_REMOVE_HEAD(&list, link);
 		c->fn(c->arg);
 		free(c);
+		grace.pending--;
 	}
 }
 
@@ -159,6 +194,8 @@ task_after_grace(void (*fn)(void *arg), void *arg)
 	ret = sl_rcu_call(leave_for_control, c);
 	if (ret != 0)
 		free(c);
+	else
+		grace.pending++;
 	return ret;
 }
 
@@ -167,6 +204,7 @@ task_start(struct event_base *base, struct sl_err *err)
 {
 	int ret;
 
+	tasks.base = base;
 	if (base != NULL) {
 		tasks.turn = evtimer_new(base, on_turn, NULL);
 		grace.event = event_new(base, -1, 0, on_grace_over, NULL);
@@ -181,6 +219,13 @@ task_start(struct event_base *base, struct sl_err *err)
 		return sl_refuse(err, -ret, "cannot start the helper thread: %s", strerror(-ret));
 	}
 	return 0;
+}
+
+void
+task_drain(void)
+{
+	while (tasks.base != NULL && (grace.pending > 0 || !TAILQ_EMPTY(&tasks.queue)))
+		event_base_loop(tasks.base, EVLOOP_ONCE);
 }
 
 void

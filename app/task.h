@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+struct event;
 struct event_base;
 struct sl_err;
 
@@ -25,6 +26,7 @@ enum task_step {
 struct task {
 	enum task_step (*step)(struct task *t);
 	bool queued;
+	struct event *timer; /* of task_wake_after(), or NULL */
 	TAILQ_ENTRY(task) link;
 };
 
@@ -34,6 +36,9 @@ void task_stop(void);
 
 /* Has step() called at the next turn of the loop. Does nothing when that is due already. */
 void task_wake(struct task *t);
+
+/* The same after a time, unless something wakes it before. Without memory for it: at once. */
+void task_wake_after(struct task *t, unsigned int ms);
 
 /* A task that will not be run again, whoever may want to wake it. */
 void task_cancel(struct task *t);
@@ -49,5 +54,8 @@ void task_run(struct task *t);
 
 /* Whether there is an event loop. */
 bool task_live(void);
+
+/* Runs the event loop until no task is queued and no grace period is waited for. */
+void task_drain(void);
 
 #endif

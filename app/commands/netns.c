@@ -112,7 +112,7 @@ netns_delete(struct call *c)
 static json_t *
 netns_object(const struct netns *ns)
 {
-	return json_pack("{s:s, s:I, s:I, s:I}", "name", ns->name, "id", (json_int_t)ns->id, "links",
+	return json_pack("{s:s, s:I, s:I, s:I}", "name", ns->name, "nsid", (json_int_t)ns->id, "links",
 		(json_int_t)ns->n_links, "entries",
 		(json_int_t)netns_entries(ns, netns_registry_threads(ns->registry)));
 }
@@ -161,7 +161,7 @@ netns_show(struct call *c)
 	for (l = link_first(ns); l != NULL; l = l->next)
 		json_array_append_new(links, json_string(l->name));
 	netns_totals(ns, &sum);
-	c->result = json_pack("{s:s, s:I, s:o, s:I, s:I, s:I, s:I}", "name", ns->name, "id",
+	c->result = json_pack("{s:s, s:I, s:o, s:I, s:I, s:I, s:I}", "name", ns->name, "nsid",
 		(json_int_t)ns->id, "links", links, "entries", (json_int_t)sum.entries, "created",
 		(json_int_t)sum.created, "packets", (json_int_t)sum.packets, "bytes",
 		(json_int_t)sum.bytes);

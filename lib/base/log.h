@@ -6,9 +6,19 @@
 #ifndef SL_LOG_H
 #define SL_LOG_H
 
+#include <rte_common.h>
 #include <rte_log.h>
 
-#define SL_LOG_REGISTER(name) RTE_LOG_REGISTER(sl_log_type, sluice.name, NOTICE)
+/* RTE_LOG_REGISTER would make the variable global, one for the whole program. */
+#define SL_LOG_REGISTER(name)                                                                      \
+	static int sl_log_type;                                                                    \
+	RTE_INIT(sl_log_register)                                                                  \
+	{                                                                                          \
+		sl_log_type = rte_log_register_type_and_pick_level("sluice." #name, RTE_LOG_NOTICE); \
+		if (sl_log_type < 0)                                                               \
+			sl_log_type = RTE_LOGTYPE_EAL;                                             \
+	}                                                                                          \
+	struct sl_log_semicolon /* takes the semicolon behind the macro */
 
 #define SL_LOG(level, fmt, ...)                                                                    \
 	rte_log(RTE_LOG_##level, (unsigned int)sl_log_type, "sluice: " fmt "\n", ##__VA_ARGS__)

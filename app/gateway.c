@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gateway.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+
+#include "err.h"
+#include "link.h"
+#include "port.h"
+#include "rcu.h"
+#include "worker.h"
+
+#define DROP_BLOCKS  4096 /* namespaces times workers that may have drops of their own */
+#define BUFFER_CACHE 256
+
+static struct sl_now
+monotonic(struct gateway *gw)
+{
+	(void)gw;
+	return sl_now_monotonic();
+}
+
+static int
+create_table(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
+{
+	const struct knobs *init = netns_knobs(netns_init_ns(gw->netns));
+	struct ct_config ct = {
+		.max_entries = config->max_entries != 0 ? config->max_entries : init->ct_max,
+		.buckets = config->buckets != 0 ? config->buckets : GW_BUCKETS_DEFAULT,
+		.threads = gw_threads(gw),
+		.hash = config->hash,
+		.hash_seed = config->hash_seed,
+		.netns = gw->netns,
+	};
+
+	gw->ct = ct_create(&ct, err);
+	if (gw->ct == NULL)
+		return -ENOMEM;
+	gw->ct_control = ct_thread(gw->ct, gw->n_workers);
+	return 0;
+}
+
+static int
+create_workers(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
+{
+	unsigned int i, lcore;
+
+	for (i = 0; i < gw->n_workers; i++) {
+		lcore = config->lcores != NULL ? config->lcores[i] : LCORE_ID_ANY;
+		gw->workers[i] = worker_create(gw, i, lcore, err);
+		if (gw->workers[i] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int
+create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
+{
+	int ret;
+
+	gw->netns = netns_registry_create(gw_threads(gw), DROP_BLOCKS, err);
+	if (gw->netns == NULL)
+		return -ENOMEM;
+	ret = create_table(gw, config, err);
+	if (ret == 0)
+		ret = create_workers(gw, config, err);
+	if (ret != 0)
+		return ret;
+	gw->pool = rte_pktmbuf_pool_create("sluice_buffers", config->buffers, BUFFER_CACHE, 0,
+		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	if (gw->pool == NULL)
+		return sl_refuse(err, ENOMEM, "too little memory for %u packet buffers (%s): give more by "
+			"--memory MB", config->buffers, rte_strerror(rte_errno));
+	return 0;
+}
+
+int
+gateway_create(const struct gateway_config *config, struct gateway **out, struct sl_err *err)
+{
+	struct gateway *gw = calloc(1, sizeof(*gw));
+	int ret;
+
+	*out = NULL;
+	if (gw == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
+	gw->n_workers = config->n_workers;
+	gw->replay = config->replay;
+	gw->clock = config->clock != NULL ? config->clock : monotonic;
+	ret = create_parts(gw, config, err);
+	if (ret != 0) {
+		gateway_destroy(gw);
+		return ret;
+	}
+	*out = gw;
+	return 0;
+}
+
+static void
+remove_links(struct gateway *gw)
+{
+	struct netns *ns;
+	uint32_t id = 0;
+
+	while ((ns = netns_next(gw->netns, &id)) != NULL)
+		link_detach_netns(gw, &ns, 1);
+	sl_rcu_synchronize();
+	for (id = 0; (ns = netns_next(gw->netns, &id)) != NULL;)
+		link_free_detached(&ns, 1);
+}
+
+void
+gateway_destroy(struct gateway *gw)
+{
+	unsigned int i;
+
+	if (gw == NULL)
+		return;
+	if (gw->netns != NULL)
+		remove_links(gw);
+	for (i = 0; i < GW_PORTS_MAX; i++)
+		if (gw->ports[i] != NULL)
+			port_delete(gw, gw->ports[i]->name, NULL);
+	for (i = 0; i < gw->n_workers; i++)
+		worker_free(gw->workers[i]);
+	if (gw->ct != NULL)
+		ct_destroy(gw->ct);
+	netns_registry_destroy(gw->netns);
+	rte_mempool_free(gw->pool);
+	free(gw);
+}
