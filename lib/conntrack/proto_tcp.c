@@ -20,8 +20,6 @@
  * fit, but could make sense to its receiver, is passed without effect, and the receiver's answer
  * decides (RFC 5961). States and timeouts are netfilter's.
  */
-#include <rte_branch_prediction.h>
-
 #include "proto_tcp.h"
 
 #define INVALID CT_TCP_NONE
@@ -126,27 +124,18 @@ struct step {
 	uint8_t next;
 };
 
-static inline uint32_t
-load_be32(const uint8_t *p)
-{
-	rte_be32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_be_to_cpu_32(v);
-}
-
 static inline void
-seg_read(struct tcp_seg *seg, const struct pkt *p)
+seg_read(struct tcp_seg *seg, const struct pkt *p, unsigned int flags)
 {
 	const uint8_t *h = p->l4;
 
-	seg->kind = kinds[p->tcp_flags & FLAGS_MASK];
-	seg->has_ack = p->tcp_flags & PKT_TCP_ACK;
-	seg->seq = load_be32(h + 4);
-	seg->ack = load_be32(h + 8);
+	seg->kind = kinds[flags & FLAGS_MASK];
+	seg->has_ack = flags & PKT_TCP_ACK;
+	seg->seq = tcp_load32(h + 4);
+	seg->ack = seg->sack = tcp_load32(h + 8);
 	seg->win = (uint16_t)(h[14] << 8 | h[15]);
-	seg->end = seg->seq + p->l4_len - p->l4_hdr_len + (p->tcp_flags & PKT_TCP_FIN ? 1 : 0) +
-		   (p->tcp_flags & PKT_TCP_SYN ? 1 : 0);
+	seg->end = seg->seq + p->l4_len - p->l4_hdr_len + (flags & PKT_TCP_FIN ? 1 : 0) +
+		   (flags & PKT_TCP_SYN ? 1 : 0);
 	seg->options = h + 20;
 	seg->options_len = p->l4_hdr_len - 20u;
 }
@@ -248,7 +237,7 @@ accept_unreplied(struct step *st, unsigned int old, uint32_t timeout)
 	return CT_PROTO_OK;
 }
 
-static inline enum ct_proto_verdict
+static enum ct_proto_verdict
 accept_segment(struct step *st, unsigned int old)
 {
 	struct ct_entry *e = st->e;
@@ -345,7 +334,6 @@ take_rst(struct step *st, unsigned int old)
 	return CT_PROTO_OK;
 }
 
-/* All but the plain course of an open connection. */
 static enum ct_proto_verdict
 take_other(struct step *st, unsigned int old)
 {
@@ -395,20 +383,54 @@ take_other(struct step *st, unsigned int old)
 	return check_window(st, old);
 }
 
-static enum ct_proto_verdict
-tcp_packet(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
+/* Any segment, at length. */
+static __rte_noinline enum ct_proto_verdict
+take_any(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
 {
 	struct step st = {.e = e, .p = p, .ctx = ctx, .dir = dir};
 	unsigned int old = e->proto.tcp.state;
 
 	p->ct_state_old = p->ct_state_new = (uint8_t)old;
-	seg_read(&st.seg, p);
-	if (unlikely(st.seg.kind == TCP_BAD))
+	seg_read(&st.seg, p, p->tcp_flags);
+	if (st.seg.kind == TCP_BAD)
 		return invalid(p, SL_DROP_INV_TCP_FLAGS);
 	st.next = next_state[dir][st.seg.kind][old];
-	if (likely(st.seg.kind == TCP_ACK && old == CT_TCP_ESTABLISHED))
-		return check_window(&st, old);
 	return take_other(&st, old);
+}
+
+/* Data and ACKs in the window of an established connection: what most packets are. False, with
+ * nothing done, when the segment may be anything else. */
+static inline bool
+take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
+{
+	const unsigned int no_matter = PKT_TCP_PSH | PKT_TCP_ECE | PKT_TCP_CWR;
+	const uint16_t known = CT_SEEN_REPLY | CT_ASSURED;
+	struct ct_tcp *tcp = &e->proto.tcp;
+	const struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
+	struct tcp_seg seg;
+
+	if ((p->tcp_flags & ~no_matter) != PKT_TCP_ACK || tcp->state != CT_TCP_ESTABLISHED ||
+		(e->status & known) != known || s->max_win == 0)
+		return false;
+	seg_read(&seg, p, PKT_TCP_ACK);
+	if (tcp_window_may_sack(tcp, dir, &seg) || !tcp_window_data_fits(s, r, &seg) ||
+		tcp_window_ack_low(s, r, &seg) || tcp_after(seg.ack, r->end))
+		return false;
+	p->ct_state_old = p->ct_state_new = CT_TCP_ESTABLISHED;
+	tcp_window_take(tcp, dir, &seg);
+	tcp->last_kind = TCP_ACK;
+	tcp->last_dir = dir & 1;
+	tcp->peer_flags[dir] &= (uint8_t)~CT_TCP_PEER_LEFT;
+	ct_refresh(e, timeout_of(tcp, ctx->knobs), ctx);
+	return true;
+}
+
+static enum ct_proto_verdict
+tcp_packet(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
+{
+	if (likely(take_plain(e, p, dir, ctx)))
+		return CT_PROTO_OK;
+	return take_any(e, p, dir, ctx);
 }
 
 static enum ct_proto_verdict
@@ -417,7 +439,7 @@ tcp_create(struct ct_entry *e, struct pkt *p, const struct ct_proto_ctx *ctx)
 	struct ct_tcp *tcp = &e->proto.tcp;
 	struct tcp_seg seg;
 
-	seg_read(&seg, p);
+	seg_read(&seg, p, p->tcp_flags);
 	if (seg.kind == TCP_BAD)
 		return invalid(p, SL_DROP_INV_TCP_FLAGS);
 	memset(tcp, 0, sizeof(*tcp));

@@ -12,6 +12,7 @@
 #ifndef CT_PROTO_TCP_H
 #define CT_PROTO_TCP_H
 
+#include <rte_branch_prediction.h>
 #include <rte_byteorder.h>
 
 #include "proto.h"
@@ -53,6 +54,15 @@ tcp_after(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) > 0;
 }
 
+static inline uint32_t
+tcp_load32(const uint8_t *p)
+{
+	rte_be32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return rte_be_to_cpu_32(v);
+}
+
 static inline unsigned int
 tcp_scale(const struct ct_tcp *tcp, unsigned int dir)
 {
@@ -69,6 +79,89 @@ static inline bool
 tcp_noted(const struct ct_tcp *tcp, unsigned int note)
 {
 	return tcp->scale[CT_REPLY] & note;
+}
+
+/* Options as most stacks lay them out on every segment: NOP, NOP, timestamps. Read as one word. */
+#define TCP_TIMESTAMPS_ONLY_LEN  12
+#define TCP_TIMESTAMPS_ONLY_WORD 0x0101080au
+
+/* True when the options must be read for a SACK. */
+static inline bool
+tcp_window_may_sack(const struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
+{
+	return seg->options_len != 0 && (tcp->peer_flags[!dir] & CT_TCP_PEER_SACK) &&
+	       !(seg->options_len == TCP_TIMESTAMPS_ONLY_LEN &&
+		       tcp_load32(seg->options) == TCP_TIMESTAMPS_ONLY_WORD);
+}
+
+/* The bounds I and II, and IV broken; proto_tcp_window.c tells what they are. */
+static inline bool
+tcp_window_data_fits(const struct ct_tcp_peer *s, const struct ct_tcp_peer *r,
+	const struct tcp_seg *seg)
+{
+	return !tcp_after(seg->seq, s->max_end) &&
+	       (r->max_win == 0 || !tcp_after(s->end - r->max_win, seg->end));
+}
+
+/* The largest window without scaling and some more. */
+#define TCP_ACK_WINDOW_MIN 66000u
+
+static inline bool
+tcp_window_ack_low(const struct ct_tcp_peer *s, const struct ct_tcp_peer *r,
+	const struct tcp_seg *seg)
+{
+	return tcp_after(r->end - RTE_MAX(s->max_win, TCP_ACK_WINDOW_MIN), seg->sack);
+}
+
+/* Repeats of one segment by a side that gets no answer. */
+static inline void
+tcp_window_repeats(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
+{
+	uint32_t differs = (tcp->last_seq ^ seg->seq) | (tcp->last_ack ^ seg->ack) |
+			   (tcp->last_end ^ seg->end) | (uint32_t)(tcp->last_win ^ seg->win) |
+			   (tcp->last_dir ^ dir);
+
+	if (likely(differs)) {
+		tcp->last_seq = seg->seq;
+		tcp->last_ack = seg->ack;
+		tcp->last_end = seg->end;
+		tcp->last_win = seg->win;
+		tcp->retrans = 0;
+	} else if (tcp->retrans < UINT8_MAX) {
+		tcp->retrans++;
+	}
+}
+
+/* Updates both sides with a segment that is in the window. */
+static inline void
+tcp_window_take(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
+{
+	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
+	bool syn = seg->kind == TCP_SYN || seg->kind == TCP_SYNACK;
+	uint32_t win = (uint32_t)seg->win << (syn ? 0 : tcp_scale(tcp, dir));
+	/* The window begins at the acknowledgement, but what is beyond a SACK is known to fit too. */
+	uint32_t reach = seg->sack + win;
+
+	if (s->max_win < reach - seg->ack)
+		s->max_win = reach - seg->ack;
+	if (tcp_after(seg->end, s->end)) {
+		s->end = seg->end;
+		tcp->peer_flags[dir] |= CT_TCP_PEER_UNACKED;
+	}
+	if (likely(seg->has_ack) && (!(tcp->peer_flags[dir] & CT_TCP_PEER_MAXACK) ||
+					    tcp_after(seg->ack, s->max_ack))) {
+		s->max_ack = seg->ack;
+		tcp->peer_flags[dir] |= CT_TCP_PEER_MAXACK;
+	}
+	if (r->max_win != 0 && tcp_after(seg->end, s->max_end))
+		r->max_win += seg->end - s->max_end;
+	/* A closed window admits a probe of one octet (RFC 9293, 3.8.6.1). */
+	if (!tcp_after(r->max_end, reach))
+		r->max_end = reach + (win == 0);
+	if (seg->ack == r->end)
+		tcp->peer_flags[!dir] &= (uint8_t)~CT_TCP_PEER_UNACKED;
+	if (seg->kind == TCP_ACK)
+		tcp_window_repeats(tcp, dir, seg);
 }
 
 /*

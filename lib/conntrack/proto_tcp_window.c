@@ -12,27 +12,11 @@
  */
 #include "proto_tcp.h"
 
-#include <rte_branch_prediction.h>
-
-/* IV: the largest window without scaling and some more. */
-#define ACK_WINDOW_MIN 66000u
-
 #define OPT_END        0
 #define OPT_NOP        1
 #define OPT_SCALE      3
 #define OPT_SACK_OK    4
 #define OPT_SACK       5
-#define OPT_TIMESTAMPS 8
-
-/* Options as most stacks lay them out on every segment: NOP, NOP, timestamps. Read as one word. */
-#define TIMESTAMPS_ONLY_LEN  12
-#define TIMESTAMPS_ONLY_WORD (OPT_NOP << 24 | OPT_NOP << 16 | OPT_TIMESTAMPS << 8 | 10)
-
-static uint32_t
-load32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
 
 /*
  * Steps through the options: the next option's kind with its body, or OPT_END. A list that lies on a
@@ -81,13 +65,11 @@ highest_sack(const struct tcp_seg *seg)
 	unsigned int kind, len = 0, i;
 	uint32_t high = seg->ack;
 
-	if (seg->options_len == TIMESTAMPS_ONLY_LEN && load32(at) == TIMESTAMPS_ONLY_WORD)
-		return high;
 	while ((kind = next_option(&at, end, &body, &len)) != OPT_END) {
 		if (kind != OPT_SACK || len % 8 != 0)
 			continue;
 		for (i = 4; i < len; i += 8) {
-			uint32_t edge = load32(body + i);
+			uint32_t edge = tcp_load32(body + i);
 
 			if (tcp_after(edge, high))
 				high = edge;
@@ -224,56 +206,6 @@ meet_amid(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 		r->end++;
 }
 
-/* Repeats of one segment by a side that gets no answer. */
-static inline void
-count_repeats(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
-{
-	uint32_t differs = (tcp->last_seq ^ seg->seq) | (tcp->last_ack ^ seg->ack) |
-			   (tcp->last_end ^ seg->end) | (uint32_t)(tcp->last_win ^ seg->win) |
-			   (tcp->last_dir ^ dir);
-
-	if (likely(differs)) {
-		tcp->last_seq = seg->seq;
-		tcp->last_ack = seg->ack;
-		tcp->last_end = seg->end;
-		tcp->last_win = seg->win;
-		tcp->retrans = 0;
-	} else if (tcp->retrans < UINT8_MAX) {
-		tcp->retrans++;
-	}
-}
-
-static inline void
-take(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
-{
-	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
-	bool syn = seg->kind == TCP_SYN || seg->kind == TCP_SYNACK;
-	uint32_t win = (uint32_t)seg->win << (syn ? 0 : tcp_scale(tcp, dir));
-	/* The window begins at the acknowledgement, but what is beyond a SACK is known to fit too. */
-	uint32_t reach = seg->sack + win;
-
-	if (s->max_win < reach - seg->ack)
-		s->max_win = reach - seg->ack;
-	if (tcp_after(seg->end, s->end)) {
-		s->end = seg->end;
-		tcp->peer_flags[dir] |= CT_TCP_PEER_UNACKED;
-	}
-	if (likely(seg->has_ack) && (!(tcp->peer_flags[dir] & CT_TCP_PEER_MAXACK) ||
-					    tcp_after(seg->ack, s->max_ack))) {
-		s->max_ack = seg->ack;
-		tcp->peer_flags[dir] |= CT_TCP_PEER_MAXACK;
-	}
-	if (r->max_win != 0 && tcp_after(seg->end, s->max_end))
-		r->max_win += seg->end - s->max_end;
-	/* A closed window admits a probe of one octet (RFC 9293, 3.8.6.1). */
-	if (!tcp_after(r->max_end, reach))
-		r->max_end = reach + (win == 0);
-	if (seg->ack == r->end)
-		tcp->peer_flags[!dir] &= (uint8_t)~CT_TCP_PEER_UNACKED;
-	if (seg->kind == TCP_ACK)
-		count_repeats(tcp, dir, seg);
-}
-
 /*
  * Sound peers can be outside too: data or an acknowledgement that was long under way, or data beyond
  * an offer by less than a window. The latter counts as sent, else its acknowledgement were outside.
@@ -302,8 +234,7 @@ complete_ack(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg)
 	if (unlikely(!seg->has_ack || (seg->kind == TCP_RST && seg->ack == 0)))
 		seg->ack = tcp->peer[!dir].end;
 	seg->sack = seg->ack;
-	if (unlikely(seg->options_len != 0) && seg->has_ack &&
-		(tcp->peer_flags[!dir] & CT_TCP_PEER_SACK))
+	if (seg->has_ack && tcp_window_may_sack(tcp, dir, seg))
 		seg->sack = highest_sack(seg);
 }
 
@@ -322,12 +253,11 @@ tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool liber
 
 	/* Of a side that has sent only a RST there is no sequence to compare with. */
 	known = s->max_win != 0;
-	data_fits = !known || (!tcp_after(seg->seq, s->max_end) &&
-				      (r->max_win == 0 || !tcp_after(s->end - r->max_win, seg->end)));
-	ack_low = tcp_after(r->end - RTE_MAX(s->max_win, ACK_WINDOW_MIN), seg->sack);
-	if (likely(data_fits && !ack_low && !tcp_after(seg->sack, r->end))) {
-		if (likely(seg->kind != TCP_RST))
-			take(tcp, dir, seg);
+	data_fits = !known || tcp_window_data_fits(s, r, seg);
+	ack_low = tcp_window_ack_low(s, r, seg);
+	if (data_fits && !ack_low && !tcp_after(seg->sack, r->end)) {
+		if (seg->kind != TCP_RST)
+			tcp_window_take(tcp, dir, seg);
 		return TCP_FITS;
 	}
 	fit = known ? outside(tcp, dir, seg, ack_low)
