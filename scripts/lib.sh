@@ -54,9 +54,9 @@ need()
 		as_root=(sudo)
 	fi
 	say "installing ${lacking[*]}"
-	"${as_root[@]}" apt-get update -q >&2 || say "apt-get update failed: trying without"
+	"${as_root[@]}" apt-get update -qq >&2 || say "apt-get update failed: trying without"
 	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-		apt-get install -y -q --no-install-recommends "${lacking[@]}" >&2 ||
+		apt-get install -y -qq --no-install-recommends "${lacking[@]}" >&2 ||
 		die "installing failed: ${lacking[*]}"
 }
 

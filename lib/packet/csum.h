@@ -14,7 +14,7 @@
  * over IPv4 with a sum of zero (RFC 768), protocols without one. UDP's own length is what counts
  * (payload behind it is not summed; RFC 768), UDP-Lite goes by its coverage (RFC 3828), SCTP by
  * CRC32c (RFC 9260 appendix A). UDP over IPv6 with a sum of zero is wrong (RFC 8200), UDP-Lite with
- * one over both (RFC 3828). Reads the payload, through all segments: some 160 cycles at 1,500 bytes.
+ * one over both (RFC 3828). Reads the payload, through all segments (160 cycles at 1,500 bytes).
  *
  * `p` is a sound packet: PKT_IP without PKT_L4_BAD. With an IPv6 routing header the sum is taken
  * over the header's destination, as the kernel does it, whatever segments are left.
@@ -37,7 +37,7 @@ csum_all_ones(uint64_t sum)
 	return sum % UINT16_MAX == 0 && sum != 0;
 }
 
-/* True when the checksum is right of an IPv4 header of hdr_len bytes (a multiple of 4, at least 20). */
+/* True when the sum of an IPv4 header of hdr_len bytes is right (a multiple of 4, at least 20). */
 static inline bool
 csum_ip4_good(const void *hdr, unsigned int hdr_len)
 {

@@ -27,8 +27,8 @@
  *                         inside the error, as that packet's sender sent it
  *   its L4 is unsound     PKT_IP | PKT_L4_BAD, reason one of SL_DROP_INV_…; conntrack does not look
  *                         it up (netfilter: INVALID)
- * In the last case, and when a packet is dropped for what is behind its IP header, the addresses and
- * the protocol of the tuple are still set, for whoever tells of it; pkt.reason is set in both.
+ * In the last case, and when a packet is dropped for what is behind its IP header, the addresses
+ * and the protocol of the tuple are still set, for whoever tells of it; pkt.reason is set in both.
  *
  * Transport checksums are not verified here: see csum.h.
  */

@@ -61,7 +61,7 @@ struct pkt {
 	uint16_t l3_off;      /* offset of l3 from the frame's start: 14, 18 or 22 */
 	uint16_t inner_off;   /* ICMP error: offset of the inner IP header from l4 */
 	uint16_t inner_l4_off; /* ICMP error: offset of the inner transport header from l4 */
-	uint32_t ip_bytes;    /* counted for the packet: IP header to its end, as netfilter's acct */
+	uint32_t ip_bytes;    /* counted for it: IP header to its end, as netfilter's acct */
 
 	/* classification */
 	struct netns *ns;

@@ -2,8 +2,8 @@
 /*
  * The tuple: what one direction of a connection is known by, and the key of every shared table. All
  * bytes count, there is no padding, and all are set, so that two tuples are equal exactly when
- * their bytes are. Addresses and ports are in network order; an IPv4 address lies in the first four bytes
- * of its field and the rest is zero.
+ * their bytes are. Addresses and ports are in network order; an IPv4 address lies in the first four
+ * bytes of its field and the rest is zero.
  *
  * `sport` and `dport` by protocol:
  *   TCP, UDP, UDP-Lite, SCTP   the ports

@@ -285,7 +285,8 @@ static int
 setup(void **state)
 {
 	char arg0[] = "test_segments", arg1[] = "--no-huge", arg2[] = "--no-shconf",
-	     arg3[] = "--no-pci", arg4[] = "--no-telemetry", arg5[] = "-m", arg6[] = "64", arg7[] = "--log-level=error";
+	     arg3[] = "--no-pci", arg4[] = "--no-telemetry", arg5[] = "-m", arg6[] = "64",
+	     arg7[] = "--log-level=error";
 	char *argv[] = {arg0, arg1, arg2, arg3, arg4, arg5, arg6, arg7, NULL};
 	(void)state;
 
