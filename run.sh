@@ -37,10 +37,9 @@ done
 
 build=${SLUICE_BUILD:-build}
 need build
-build "$build" || die "the build failed"
+build "$build" app/sluice app/sluicectl || die "the build failed"
 sluice=$build/app/sluice
 sluicectl=$build/app/sluicectl
-[ -d "$sluicectl" ] && sluicectl=$sluicectl/sluicectl
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sluice-demo.XXXXXX")
 socket=$dir/socket

@@ -60,7 +60,8 @@ need()
 		die "installing failed: ${lacking[*]}"
 }
 
-# build DIRECTORY [MESON OPTION]...: configures when needed, and builds. Fails when the build fails.
+# build DIRECTORY [TARGET]...: configures when needed, and builds, all when no target is named. Fails
+# when the build fails.
 build()
 {
 	local dir=$1 log
@@ -68,10 +69,10 @@ build()
 	shift
 	say "building in $dir"
 	if [ ! -f "$dir/build.ninja" ]; then
-		log=$(meson setup "$dir" "$@" 2>&1) || {
+		log=$(meson setup "$dir" 2>&1) || {
 			printf '%s\n' "$log" >&2
 			return 1
 		}
 	fi
-	ninja -C "$dir" --quiet >&2
+	ninja -C "$dir" --quiet "$@" >&2
 }
