@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import threading
 
@@ -99,6 +100,7 @@ class Namespace:
 class Network:
     def __init__(self):
         self.namespaces = []
+        self.switches = []
 
     def add(self, name):
         ns = Namespace(f'sluice-live-{os.getpid()}-{name}')
@@ -114,17 +116,83 @@ class Network:
             ns.plain(name)
             ns.ip('link', 'set', name, 'up')
 
-    @staticmethod
-    def vlan(trunk_ns, trunk, vid, ns, *addresses):
-        """A VLAN of a trunk as interface eth0 of another namespace."""
-        trunk_ns.ip('link', 'add', 'link', trunk, 'name', f'v{vid}', 'type', 'vlan', 'id', str(vid))
-        trunk_ns.ip('link', 'set', f'v{vid}', 'netns', ns.name, 'name', 'eth0')
-        ns.plain('eth0')
-        ns.interface('eth0', *addresses)
+    def switch(self, ns, trunk):
+        """A Switch on an interface of a namespace."""
+        switch = Switch(ns, trunk)
+        self.switches.append(switch)
+        return switch
 
     def close(self):
+        for switch in self.switches:
+            switch.close()
         for ns in self.namespaces:
             ns.close()
+
+
+class Switch:
+    """Tags what access interfaces send and puts it on a trunk, and back, by packet sockets: a
+    kernel need not have VLAN interfaces. All interfaces are of one namespace."""
+
+    ETH_P_ALL = socket.htons(3)
+    PACKET_AUXDATA = 8
+    VLAN_VALID = 0x10
+
+    def __init__(self, ns, trunk):
+        self.ns = ns
+        self.trunk = self.open(trunk)
+        self.trunk.setsockopt(263, self.PACKET_AUXDATA, 1)  # SOL_PACKET
+        self.access = {}  # VLAN id: socket
+        self.stopping, self.wake = os.pipe()
+        self.thread = None
+
+    def open(self, interface):
+        s = self.ns.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        s.bind((interface, 3))
+        s.setblocking(False)
+        return s
+
+    def add(self, vid, interface):
+        self.access[vid] = self.open(interface)
+
+    def start(self):
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        by_socket = {s: vid for vid, s in self.access.items()}
+        while True:
+            ready, _, _ = select.select([self.stopping, self.trunk, *by_socket], [], [])
+            if self.stopping in ready:
+                return
+            for s in ready:
+                try:
+                    if s is self.trunk:
+                        self.from_trunk()
+                    else:
+                        self.from_access(s, by_socket[s])
+                except BlockingIOError:
+                    pass
+
+    def from_access(self, s, vid):
+        frame, address = s.recvfrom(65536)
+        if address[2] != socket.PACKET_OUTGOING:
+            self.trunk.send(frame[:12] + struct.pack('!HH', 0x8100, vid) + frame[12:])
+
+    def from_trunk(self):
+        """The kernel takes the tag off and tells it beside the frame."""
+        frame, extra, _, address = self.trunk.recvmsg(65536, 256)
+        if address[2] == socket.PACKET_OUTGOING or not extra:
+            return
+        status, *_, tci, _ = struct.unpack('=IIIHHHH', extra[0][2][:20])
+        if status & self.VLAN_VALID and tci & 0xfff in self.access:
+            self.access[tci & 0xfff].send(frame)
+
+    def close(self):
+        if self.thread:
+            os.write(self.wake, b'x')
+            self.thread.join()
+        os.close(self.wake)
+        os.close(self.stopping)
 
 
 class Echo:
