@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "completion.h"
 #include "run.h"
 
 #define SOCKET_PATH "/run/sluice/sluice.sock"
@@ -20,17 +21,20 @@ static const char usage_text[] =
 	"  -s, --socket PATH   control socket (" SOCKET_PATH ")\n"
 	"  -j, --json          answers as JSON, one object a line\n"
 	"  -f, --file FILE     commands from a file\n"
+	"      --completion bash   the completion of bash, to be sourced\n"
 	"      --version       print the version\n"
 	"  -h, --help          print this\n"
 	"\n"
 	"Exit status: 0 done, 1 refused (the reason on stderr), 2 usage.\n";
 
-enum { OPT_VERSION = 256 };
+enum { OPT_VERSION = 256, OPT_COMPLETE, OPT_COMPLETION };
 
 static const struct option options[] = {
 	{"socket", required_argument, NULL, 's'},
 	{"json", no_argument, NULL, 'j'},
 	{"file", required_argument, NULL, 'f'},
+	{"complete", required_argument, NULL, OPT_COMPLETE},
+	{"completion", required_argument, NULL, OPT_COMPLETION},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -137,6 +141,14 @@ main(int argc, char **argv)
 		case 'f':
 			file = optarg;
 			break;
+		case OPT_COMPLETE:
+			completion_line(optarg);
+			return EXIT_SUCCESS;
+		case OPT_COMPLETION:
+			if (completion_script(optarg) == 0)
+				return EXIT_SUCCESS;
+			fprintf(stderr, "sluicectl: no completion for %s, only for bash\n", optarg);
+			return EXIT_USAGE;
 		case OPT_VERSION:
 			puts("sluicectl " SLUICE_VERSION);
 			return EXIT_SUCCESS;
