@@ -30,10 +30,12 @@ def line_of(text, offset):
 
 
 class Definition:
-    """A function, table or macro: name, first line, lines of the body, parameters, body."""
+    """A function, table or macro: name, first line, lines of the body, parameters, body; local:
+    no other file sees it (unless it stands in a header)."""
 
-    def __init__(self, kind, name, line, params, body):
-        self.kind, self.name, self.line, self.params, self.body = kind, name, line, params, body
+    def __init__(self, kind, name, line, body, params=(), local=True):
+        self.kind, self.name, self.line, self.body = kind, name, line, body
+        self.params, self.local = params, local
         self.lines = body.count('\n')
 
     def names(self):
@@ -62,12 +64,14 @@ def definitions(text):
     text = strip(text)
     found = []
     for m in _FUNCTION.finditer(text):
-        found.append(Definition('function', m.group(1), line_of(text, m.start()),
-                                _parameters(m.group(2)), m.group(4)))
+        kind_of_result = text[:m.start()].rstrip('\n').rpartition('\n')[2]
+        found.append(Definition('function', m.group(1), line_of(text, m.start()), m.group(4),
+                                _parameters(m.group(2)), kind_of_result.startswith('static')))
     for m in _TABLE.finditer(text):
-        found.append(Definition('table', m.group(1), line_of(text, m.start()), [], m.group(2)))
+        found.append(Definition('table', m.group(1), line_of(text, m.start()), m.group(2),
+                                local=m.group(0).startswith('static')))
     for m in _MACRO.finditer(text):
-        found.append(Definition('macro', m.group(1), line_of(text, m.start()), [], m.group(3)))
+        found.append(Definition('macro', m.group(1), line_of(text, m.start()), m.group(3)))
     return found
 
 

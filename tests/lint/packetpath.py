@@ -48,10 +48,10 @@ class CallGraph:
                 self.by_name.setdefault(d.name, []).append((path, d))
 
     def choose(self, path, name):
-        """Definitions that `name` may mean in `path`: its file's own (static) before others'."""
+        """Definitions that `name` may mean in `path`: its file's own before others'."""
         found = self.by_name.get(name, [])
         own = [entry for entry in found if entry[0] == path]
-        return own or [e for e in found if e[1].kind != 'macro' or e[0].endswith('.h')]
+        return own or [e for e in found if not e[1].local or e[0].endswith('.h')]
 
     def walk(self, stop=()):
         """Yields (path, definition, the names that lead to it), each definition once."""

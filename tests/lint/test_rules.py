@@ -163,6 +163,14 @@ def test_packet_path_is_followed_through_tables_and_macros():
     assert found[0][2].endswith('datapath_burst > table > note > LOUD > fprintf')
 
 
+def test_packet_path_is_not_misled_by_static_functions_elsewhere():
+    path = 'void\ndatapath_burst(void)\n{\n\tint start = 1;\n\n\tuse(start);\n}\n'
+    other = '{}int\nstart(void)\n{{\n\treturn malloc(1) == NULL;\n}}\n'
+    for local, found in (('static ', 0), ('', 1)):
+        sources = {'app/datapath.c': path, 'app/other.c': other.format(local)}
+        assert len(list(packetpath.CallGraph(sources).violations())) == found
+
+
 def test_packet_path_starts_at_ports_too():
     port = ('static uint16_t\ntap_rx(struct port *p)\n{\n\treturn malloc(1) == NULL;\n}\n\n'
             'static const struct port_ops ops = {\n\t.rx = tap_rx,\n};\n')
