@@ -174,39 +174,49 @@ fill_drops(struct gateway *gw, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
-static struct rte_tel_data *
-worker_dict(const struct worker *w)
-{
-	struct rte_tel_data *d = rte_tel_data_alloc();
+static const struct {
+	const char *name;
+	size_t field;
+} worker_counters[] = {
+	{"busy_polls", offsetof(struct worker_stats, busy_polls)},
+	{"idle_polls", offsetof(struct worker_stats, idle_polls)},
+	{"packets", offsetof(struct worker_stats, packets)},
+	{"busy_cycles", offsetof(struct worker_stats, busy_cycles)},
+};
 
-	if (d == NULL)
-		return NULL;
-	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_u64(d, "lcore", w->lcore);
-	rte_tel_data_add_dict_u64(d, "busy_polls", load(&w->stats.busy_polls));
-	rte_tel_data_add_dict_u64(d, "idle_polls", load(&w->stats.idle_polls));
-	rte_tel_data_add_dict_u64(d, "packets", load(&w->stats.packets));
-	rte_tel_data_add_dict_u64(d, "busy_cycles", load(&w->stats.busy_cycles));
-	return d;
+/* One counter of all workers. */
+static int
+put_worker_counter(const struct gateway *gw, unsigned int which, struct rte_tel_data *d)
+{
+	struct rte_tel_data *list = rte_tel_data_alloc();
+	unsigned int i;
+
+	if (list == NULL)
+		return -1;
+	rte_tel_data_start_array(list, RTE_TEL_U64_VAL);
+	for (i = 0; i < gw->n_workers; i++) {
+		const char *stats = (const char *)&gw->workers[i]->stats;
+
+		rte_tel_data_add_array_u64(list,
+			load((const uint64_t *)(stats + worker_counters[which].field)));
+	}
+	if (rte_tel_data_add_dict_container(d, worker_counters[which].name, list, 0) == 0)
+		return 0;
+	rte_tel_data_free(list);
+	return -1;
 }
 
+/* A list for each counter, by worker: a list of objects is more than telemetry can nest. */
 static int
 fill_workers(struct gateway *gw, const char *params, struct rte_tel_data *d)
 {
 	unsigned int i;
 
 	(void)params;
-	rte_tel_data_start_array(d, RTE_TEL_CONTAINER);
-	for (i = 0; i < gw->n_workers; i++) {
-		struct rte_tel_data *w = worker_dict(gw->workers[i]);
-
-		if (w == NULL)
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < RTE_DIM(worker_counters); i++)
+		if (put_worker_counter(gw, i, d) != 0)
 			return -1;
-		if (rte_tel_data_add_array_container(d, w, 0) != 0) {
-			rte_tel_data_free(w);
-			return -1;
-		}
-	}
 	return 0;
 }
 

@@ -59,10 +59,10 @@ static struct trace sessions;
 static bool
 readable(const struct pkt *p, const uint8_t *at, unsigned int len)
 {
-	const uint8_t *start = rte_pktmbuf_mtod(p->mbuf, const uint8_t *);
-	const uint8_t *end = start + rte_pktmbuf_data_len(p->mbuf);
+	const uint8_t *first = rte_pktmbuf_mtod(p->mbuf, const uint8_t *);
+	const uint8_t *end = first + rte_pktmbuf_data_len(p->mbuf);
 
-	return at != NULL && at >= start && at <= end && (size_t)(end - at) >= len;
+	return at != NULL && at >= first && at <= end && (size_t)(end - at) >= len;
 }
 
 static void

@@ -160,6 +160,9 @@ conntrack(const struct trace_record *r)
 	if (class == NULL)
 		return NULL;
 	o = json_object();
+	if (r->has & TRACE_HAS_ENTRY)
+		json_object_set_new(o, "lookup",
+			json_string(r->flags & (PKT_CT_NEW | PKT_RACE_LOST) ? "miss" : "hit"));
 	json_object_set_new(o, "state", json_string(class));
 	if (r->flags & PKT_RACE_LOST)
 		json_object_set_new(o, "race_lost", json_true());

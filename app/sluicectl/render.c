@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "render_watch.h"
+
 const char *
 render_string(const json_t *object, const char *field)
 {
@@ -138,6 +140,9 @@ static const struct render render_table[] = {
 	{"conntrack.delete", NULL, count_deleted},
 	{"conntrack.flush", NULL, count_deleted},
 	{"drops", drop_item, NULL},
+	{"trace", render_trace, NULL},
+	{"top", render_top, NULL},
+	{"show.workers", render_worker, NULL},
 	{0},
 };
 

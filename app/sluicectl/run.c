@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "render.h"
+#include "top.h"
 
 int
 run_connect(struct run *r)
@@ -130,6 +131,8 @@ run_line(struct run *r, const char *line)
 	}
 	if (cmd == NULL)
 		return 0;
+	if (top_wants_screen(r, cmd))
+		return top_screen(r, cmd, params);
 	if ((cmd->flags & GRAMMAR_CLIENT) == 0)
 		return one_command(r, cmd, params);
 	status = run_help(json_string_value(json_object_get(params, "command")));

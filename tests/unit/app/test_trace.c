@@ -374,8 +374,8 @@ test_json_of_a_new_connection(void **state)
 	check_json(&p, "{\"trace\": 7, \"time\": 2.5, \"worker\": 1, \"netns\": \"red\","
 		"\"verdict\": \"forward\", \"reason\": null, \"about\": null,"
 		"\"out\": {\"link\": \"out\", \"port\": \"p1\", \"vlan\": 20, \"inner\": 7},"
-		"\"conntrack\": {\"state\": \"new\", \"direction\": \"original\","
-		" \"from\": \"NONE\", \"to\": \"SYN_SENT\"}}");
+		"\"conntrack\": {\"lookup\": \"miss\", \"state\": \"new\","
+		" \"direction\": \"original\", \"from\": \"NONE\", \"to\": \"SYN_SENT\"}}");
 }
 
 static void
@@ -391,10 +391,12 @@ test_json_of_a_reply(void **state)
 	p.ct_dir = CT_REPLY;
 	p.ct_state_old = CT_TCP_SYN_SENT;
 	p.ct_state_new = CT_TCP_SYN_RECV;
-	check_json(&p, "{\"conntrack\": {\"state\": \"known\", \"direction\": \"reply\","
+	check_json(&p, "{\"conntrack\": {\"lookup\": \"hit\", \"state\": \"known\","
+		" \"direction\": \"reply\","
 		" \"from\": \"SYN_SENT\", \"to\": \"SYN_RECV\"}}");
 	p.flags |= PKT_RACE_LOST;
-	check_json(&p, "{\"conntrack\": {\"state\": \"known\", \"direction\": \"reply\","
+	check_json(&p, "{\"conntrack\": {\"lookup\": \"miss\", \"state\": \"known\","
+		" \"direction\": \"reply\","
 		" \"race_lost\": true, \"from\": \"SYN_SENT\", \"to\": \"SYN_RECV\"}}");
 }
 
@@ -412,7 +414,8 @@ test_json_of_a_drop(void **state)
 	p.ns = NULL;
 	p.in = p.out = NULL;
 	check_json(&p, "{\"netns\": null, \"conntrack\": null, \"out\": null,"
-		"\"verdict\": \"drop\", \"reason\": \"no-link\", \"help\": \"no link has this port and VLAN tag stack\"}");
+		"\"verdict\": \"drop\", \"reason\": \"no-link\","
+		"\"help\": \"no link has this port and VLAN tag stack\"}");
 }
 
 static void
@@ -442,7 +445,8 @@ test_json_of_an_icmp_error(void **state)
 	p.flags |= PKT_CT_RELATED;
 	p.ct = &entry;
 	p.ct_dir = CT_REPLY;
-	check_json(&p, "{\"conntrack\": {\"state\": \"related\", \"direction\": \"reply\"},"
+	check_json(&p, "{\"conntrack\": {\"lookup\": \"hit\", \"state\": \"related\","
+		" \"direction\": \"reply\"},"
 		"\"about\": {\"family\": \"ipv4\", \"proto\": \"icmp\", \"protonum\": 1,"
 		" \"src\": \"198.51.100.10\", \"dst\": \"192.0.2.80\","
 		" \"id\": 4660, \"type\": 8, \"code\": 0}}");
@@ -461,7 +465,8 @@ test_json_of_other_frames(void **state)
 	arrive("esp4", &f, &m, &p);
 	p.flags |= PKT_CT_NEW;
 	p.ct = &entry;
-	check_json(&p, "{\"conntrack\": {\"state\": \"new\", \"direction\": \"original\"},"
+	check_json(&p, "{\"conntrack\": {\"lookup\": \"miss\", \"state\": \"new\","
+		" \"direction\": \"original\"},"
 		"\"packet\": {\"len\": 54, \"ethertype\": 2048, \"family\": \"ipv4\","
 		" \"proto\": \"unknown\", \"protonum\": 50, \"src\": \"198.51.100.10\","
 		" \"dst\": \"192.0.2.80\", \"ip_len\": 40}}");
