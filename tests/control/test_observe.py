@@ -148,7 +148,7 @@ def test_show_workers(gateway):
     worker, = rows(gateway, 'show workers')
     assert worker['worker'] == 0 and worker['lcore'] == 1
     assert worker['packets'] > 0 and worker['busy_polls'] > 0 and worker['idle_polls'] > 0
-    assert 1000 < worker['packets_per_second'] < 5000
+    assert 500 < worker['packets_per_second'] < 10000
     assert 0 < worker['load_percent'] <= 100
     assert worker['cycles_per_packet'] > 10
     assert re.match(r'worker 0 lcore 1: load +[\d.]+ %, \d+ packets/s', gateway.ctl('show workers'))
@@ -157,9 +157,9 @@ def test_show_workers(gateway):
 def test_top_samples(gateway):
     first, second = rows(gateway, 'top count 2')
     for sample in (first, second):
-        assert 0.5 < sample['interval'] < 2
-        assert 1500 < sample['packets_per_second'] < 5000
-        assert sample['bytes_per_second'] > 64 * 1500
+        assert 0.5 < sample['interval'] < 5
+        assert 1000 < sample['packets_per_second'] < 5000
+        assert sample['bytes_per_second'] > 64 * 1000
         assert sample['namespaces'] == 3 and 0 < sample['entries'] <= sample['max']
         assert [n['netns'] for n in sample['netns']] == ['t1', 't2']
         assert sample['netns'][0]['packets_per_second'] > sample['netns'][1]['packets_per_second']
