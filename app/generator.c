@@ -146,13 +146,13 @@ fold(uint64_t sum)
 static inline void
 put16(uint8_t *p, uint16_t v)
 {
-	*(unaligned_uint16_t *)p = v;
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void
 put32(uint8_t *p, uint32_t v)
 {
-	*(unaligned_uint32_t *)p = v;
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void
