@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The packet path with 64-byte frames, from a source through one worker to net_null, made of the
+ * daemon's own ports, worker and packet path.
+ *
+ *   established  N connections that exist, both directions of each in random order from a capture
+ * that net_pcap plays for ever; base: the same ports, only receiving and sending new          UDP
+ * from random sources, every packet a new connection, udp_timeout=1; base: the same, only receiving
+ * and sending listing      `established` while the control thread lists all entries; base: while it
+ * does not
+ *
+ * Rounds of base and measured alternate; medians are printed.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_mbuf.h>
+
+#include "bench.h"
+#include "bench_capture.h"
+#include "bench_gateway.h"
+#include "rcu.h"
+
+#define SIZES_MAX  8u
+#define ROUNDS_MAX 15u
+
+/* Buffers besides those that hold the capture: in flight, in caches, and what a burst takes. */
+#define BUFFERS_SPARE 16384u
+#define BUFFER_ROOM   (RTE_PKTMBUF_HEADROOM + 128)
+
+/* More than a buffer with its headers and its place in the pool's ring takes. */
+#define BUFFER_BYTES    640u
+#define MEMORY_SPARE_MB 192u
+
+enum test { ESTABLISHED, NEW, LISTING, TESTS };
+
+static const char *const test_name[TESTS] = {
+	[ESTABLISHED] = "established", [NEW] = "new", [LISTING] = "listing"};
+
+struct options {
+	uint32_t flows[SIZES_MAX], list_entries;
+	unsigned int n_flows, tests, ms, rounds, seconds, buckets_per_entry;
+	unsigned int worker_core, control_core;
+	uint32_t max_entries; /* of `new` */
+	bool udp, json, no_huge;
+};
+
+struct bed {
+	const struct options *o;
+	struct bench out;
+	struct rte_mempool *pool;
+};
+
+static const struct bench_column columns[] = {
+	{"test", "test", -11, 0},
+	{"flows", "flows", 8, 0},
+	{"mpps", "Mpps", 7, 2},
+	{"ns", "ns", 6, 1},
+	{"base_mpps", "base Mpps", 9, 2},
+	{"base_ns", "base ns", 7, 1},
+	{"percent", "% of base", 9, 1},
+	{"core_percent", "core %", 6, 1},
+	{"entries", "entries", 9, 0},
+	{"bytes_per_entry", "B/entry", 7, 0},
+};
+
+/* ---- results ---- */
+
+struct result {
+	enum test test;
+	uint32_t flows;
+	double pps[ROUNDS_MAX], base[ROUNDS_MAX], share[ROUNDS_MAX];
+	unsigned int n;
+};
+
+static void
+add_round(struct result *r, struct bench_rate base, struct bench_rate measured)
+{
+	r->base[r->n] = base.pps;
+	r->pps[r->n] = measured.pps;
+	r->share[r->n++] = measured.share;
+}
+
+/* B/entry is of the memory that the table has for as many entries as there may be. */
+static json_t *
+result_row(struct result *r, const struct bench_gateway *g)
+{
+	double pps = bench_median(r->pps, r->n), base = bench_median(r->base, r->n);
+	struct ct_memory m;
+	double bytes;
+
+	ct_memory(g->gw.ct, &m);
+	bytes = (double)(m.pool_present + m.lines_present + m.walk_present) / ct_max(g->gw.ct);
+	return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "test",
+		test_name[r->test], "flows", (int)r->flows, "mpps", pps / 1e6, "ns", 1e9 / pps,
+		"base_mpps", base / 1e6, "base_ns", 1e9 / base, "percent", 100 * pps / base,
+		"core_percent", 100 * bench_median(r->share, r->n), "entries",
+		(json_int_t)ct_count(g->gw.ct), "bytes_per_entry", bytes);
+}
+
+static void
+check_no_drops(const struct bench_gateway *g, const char *during)
+{
+	enum sl_drop reason;
+	uint64_t n = bench_gateway_drops(g, &reason);
+
+	if (n != 0)
+		bench_die("%lu packets were dropped during %s, most for %s", (unsigned long)n,
+			during, sl_drop_name(reason));
+}
+
+/* ---- established connections ---- */
+
+static void
+open_established(struct bed *b, struct bench_gateway *g, uint32_t flows)
+{
+	const char *dir = getenv("TMPDIR");
+	char path[128], devargs[192];
+	struct bench_gateway_config config = {.pool = b->pool,
+		.lcore = 1,
+		.max_entries = flows,
+		.buckets = flows * b->o->buckets_per_entry,
+		.source = devargs};
+	int fd;
+
+	snprintf(path, sizeof(path), "%.100s/sluice-bench-XXXXXX", dir == NULL ? "/tmp" : dir);
+	fd = mkstemp(path);
+	if (fd < 0)
+		bench_die("%s cannot be made", path);
+	close(fd);
+	bench_capture_write(path, flows, b->o->udp);
+	snprintf(devargs, sizeof(devargs), "net_pcap_source,rx_pcap=%s,infinite_rx=1", path);
+	bench_gateway_open(g, &config); /* the capture is in memory now */
+	unlink(path);
+	bench_gateway_prime(g, flows, b->o->udp);
+}
+
+static void
+measure_established(struct bed *b, uint32_t flows)
+{
+	struct result r = {.test = ESTABLISHED, .flows = flows};
+	struct bench_gateway g;
+	struct bench_rate base;
+	unsigned int i;
+
+	open_established(b, &g, flows);
+	for (i = 0; i < b->o->rounds; i++) {
+		base = bench_gateway_floor(&g, b->o->ms);
+		add_round(&r, base, bench_gateway_run(&g, b->o->ms));
+	}
+	check_no_drops(&g, "established");
+	if (ct_count(g.gw.ct) != flows)
+		bench_die("the flows of the capture made new entries");
+	bench_row(&b->out, result_row(&r, &g));
+	bench_gateway_close(&g);
+}
+
+/* ---- listing ---- */
+
+struct listing {
+	char line[256];
+	uint64_t n, bytes;
+};
+
+/* What a listing has to do for each entry, but for sending it. */
+static bool
+list_entry(const struct ct_view *v, void *arg)
+{
+	const struct tuple *t = &v->entry.orig.tuple;
+	struct listing *l = arg;
+
+	l->bytes += (uint64_t)snprintf(l->line, sizeof(l->line),
+		"%u %d src=%u.%u.%u.%u dst=%u.%u.%u.%u sport=%u dport=%u mark=%u\n", t->proto,
+		v->left_ms / 1000, t->src.b[0], t->src.b[1], t->src.b[2], t->src.b[3], t->dst.b[0],
+		t->dst.b[1], t->dst.b[2], t->dst.b[3], rte_be_to_cpu_16(t->sport),
+		rte_be_to_cpu_16(t->dport), v->entry.mark);
+	l->n++;
+	return true;
+}
+
+/* One whole listing, in slices as the control thread has them. */
+static void
+list_all(struct bench_gateway *g, uint32_t entries)
+{
+	struct sl_now now = sl_now_monotonic();
+	struct ct_filter all = {NULL};
+	struct listing l = {.n = 0};
+	struct ct_walk w;
+
+	ct_walk_start(g->gw.ct, &w, now);
+	while (ct_walk_slice(g->gw.ct_control, &w, &all, 1024, now, list_entry, &l))
+		;
+	if (l.n != entries)
+		bench_die("a listing of %u entries has %lu", entries, (unsigned long)l.n);
+}
+
+static void
+measure_listing(struct bed *b, uint32_t entries)
+{
+	struct result r = {.test = LISTING, .flows = entries};
+	struct bench_moment m[3];
+	struct bench_gateway g;
+	uint64_t end, lists = 0;
+	unsigned int i;
+	json_t *row;
+
+	open_established(b, &g, entries);
+	bench_gateway_start(&g);
+	for (i = 0; i < b->o->rounds; i++) {
+		m[0] = bench_gateway_moment(&g);
+		usleep(b->o->ms * 1000);
+		m[1] = bench_gateway_moment(&g);
+		end = bench_ns() + b->o->ms * SL_NSEC_PER_MSEC;
+		do {
+			list_all(&g, entries);
+			lists++;
+		} while (bench_ns() < end);
+		m[2] = bench_gateway_moment(&g);
+		add_round(&r, bench_gateway_between(&m[0], &m[1]),
+			bench_gateway_between(&m[1], &m[2]));
+	}
+	bench_gateway_stop(&g);
+	check_no_drops(&g, "listing");
+	row = result_row(&r, &g);
+	if (row == NULL ||
+		json_object_set_new(row, "listings", json_integer((json_int_t)lists)) < 0)
+		bench_die("out of memory");
+	bench_row(&b->out, row);
+	bench_gateway_close(&g);
+}
+
+/* ---- new connections ---- */
+
+struct second {
+	struct bench_rate rate;
+	uint64_t entries, drops;
+};
+
+static void
+watch_new(struct bench_gateway *g, struct second *s, unsigned int n)
+{
+	struct bench_moment before, now;
+	enum sl_drop reason;
+	unsigned int i;
+
+	bench_gateway_start(g);
+	before = bench_gateway_moment(g);
+	for (i = 0; i < n; i++) {
+		usleep(1000000);
+		now = bench_gateway_moment(g);
+		s[i].rate = bench_gateway_between(&before, &now);
+		s[i].entries = ct_count(g->gw.ct);
+		s[i].drops = bench_gateway_drops(g, &reason);
+		before = now;
+	}
+	bench_gateway_stop(g);
+}
+
+/*
+ * What each second had, and what the second half tells: entries steady means that the sweep keeps
+ * up. A lifetime is entries by the rate of the wall clock: one second and what the sweep is late.
+ */
+static json_t *
+new_details(const struct second *s, unsigned int n)
+{
+	json_t *rates = json_array(), *entries = json_array();
+	uint64_t least = UINT64_MAX, most = 0;
+	double sum = 0, rate = 0;
+	unsigned int i, half = n / 2;
+
+	for (i = 0; i < n; i++) {
+		json_array_append_new(rates, json_real(s[i].rate.pps * s[i].rate.share));
+		json_array_append_new(entries, json_integer((json_int_t)s[i].entries));
+		if (i < half)
+			continue;
+		least = RTE_MIN(least, s[i].entries);
+		most = RTE_MAX(most, s[i].entries);
+		sum += (double)s[i].entries;
+		rate += s[i].rate.pps * s[i].rate.share;
+	}
+	return json_pack("{s:o, s:o, s:I, s:I, s:f, s:b, s:I}", "pps_over_time", rates,
+		"entries_over_time", entries, "entries_min", (json_int_t)least, "entries_max",
+		(json_int_t)most, "lifetime_s", sum / rate, "steady",
+		(double)(most - least) < 0.2 * sum / (n - half), "dropped",
+		(json_int_t)s[n - 1].drops);
+}
+
+static void
+measure_new(struct bed *b)
+{
+	struct bench_gateway_config config = {.pool = b->pool,
+		.lcore = 1,
+		.max_entries = b->o->max_entries,
+		.buckets = b->o->max_entries * b->o->buckets_per_entry,
+		.udp_timeout = 1,
+		.source = "gen,synflood,udp=1,csum=0,vlans=1,prefix=10.0.0.0/8"};
+	struct second *s = calloc(b->o->seconds, sizeof(*s));
+	double base[ROUNDS_MAX];
+	struct result r = {.test = NEW};
+	struct bench_gateway g;
+	json_t *row, *details;
+	unsigned int i;
+
+	if (s == NULL)
+		bench_die("out of memory");
+	bench_gateway_open(&g, &config);
+	for (i = 0; i < b->o->rounds; i++)
+		base[i] = bench_gateway_floor(&g, b->o->ms).pps;
+	watch_new(&g, s, b->o->seconds);
+	r.n = RTE_MIN(b->o->seconds - b->o->seconds / 2, ROUNDS_MAX);
+	for (i = 0; i < r.n; i++) {
+		r.pps[i] = s[b->o->seconds - r.n + i].rate.pps;
+		r.share[i] = s[b->o->seconds - r.n + i].rate.share;
+		r.base[i] = base[i % b->o->rounds];
+	}
+	row = result_row(&r, &g);
+	details = new_details(s, b->o->seconds);
+	if (row == NULL || details == NULL || json_object_set(row, "over_time", details) < 0)
+		bench_die("out of memory");
+	bench_row(&b->out, row);
+	bench_note(&b->out, "new connections", details);
+	bench_gateway_close(&g);
+	free(s);
+}
+
+/* ---- the process ---- */
+
+static uint32_t
+flows_max(const struct options *o)
+{
+	uint32_t most = o->tests & 1u << LISTING ? o->list_entries : 0;
+	unsigned int i;
+
+	for (i = 0; i < o->n_flows && o->tests & 1u << ESTABLISHED; i++)
+		most = RTE_MAX(most, o->flows[i]);
+	return most;
+}
+
+static void
+make_pool(struct bed *b, uint32_t buffers)
+{
+	b->pool = rte_pktmbuf_pool_create("packets", buffers, 256, 0, BUFFER_ROOM, 0);
+	if (b->pool == NULL)
+		bench_die("no memory for %u packet buffers", buffers);
+}
+
+static void
+measure_all(struct bed *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->o->n_flows && b->o->tests & 1u << ESTABLISHED; i++)
+		measure_established(b, b->o->flows[i]);
+	if (b->o->tests & 1u << NEW)
+		measure_new(b);
+	if (b->o->tests & 1u << LISTING)
+		measure_listing(b, b->o->list_entries);
+}
+
+static const char usage[] =
+	"usage: bench_path [options]\n"
+	"  --tests TEST[,TEST…]   established,new,listing\n"
+	"  --flows N[,N…]         connections of established, 64k,1M (k and M: powers of two)\n"
+	"  --list-entries N       entries of listing, 1M\n"
+	"  --rounds N             of base and measured in turn, whose median counts, 5\n"
+	"  --ms N                 time of a round, 1000\n"
+	"  --seconds N            time of new, 20\n"
+	"  --max N                nf_conntrack_max of new, 8M\n"
+	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 2\n"
+	"  --udp                  established and listing have UDP, not TCP\n"
+	"  --worker-core N        1\n"
+	"  --control-core N       0\n"
+	"  --no-huge              no huge pages, even if there are enough\n"
+	"  --quick                64k, 2 rounds of 200 ms, 4 s of new, 128k entries listed\n"
+	"  --json                 one JSON object instead of the table\n"
+	"Huge pages of 2 MB are used when enough are free: sysctl vm.nr_hugepages=N before.\n";
+
+static unsigned int
+parse_tests(const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	unsigned int tests = 0, i;
+
+	while (copy != NULL && (word = strsep(&rest, ",")) != NULL) {
+		for (i = 0; i < TESTS && strcmp(word, test_name[i]) != 0; i++)
+			;
+		if (i == TESTS)
+			bench_die("--tests %s: established, new or listing", word);
+		tests |= 1u << i;
+	}
+	free(copy);
+	return tests;
+}
+
+static void
+set_flows(struct options *o, const char *text)
+{
+	unsigned int i;
+
+	o->n_flows = bench_sizes("flows", text, o->flows, SIZES_MAX);
+	for (i = 0; i < o->n_flows; i++)
+		if (o->flows[i] > BENCH_FLOWS_MAX)
+			bench_die("--flows: at most %u", BENCH_FLOWS_MAX);
+}
+
+static void
+set_quick(struct options *o)
+{
+	set_flows(o, "64k");
+	o->rounds = 2;
+	o->ms = 200;
+	o->seconds = 4;
+	o->list_entries = 128 * 1024;
+}
+
+static bool
+set_flag(struct options *o, int c)
+{
+	if (c == 'q')
+		set_quick(o);
+	else if (c == 'u')
+		o->udp = true;
+	else if (c == 'n')
+		o->no_huge = true;
+	else if (c == 'j')
+		o->json = true;
+	else
+		return false;
+	return true;
+}
+
+static bool
+set_number(struct options *o, int c, const char *text)
+{
+	if (c == 'r')
+		o->rounds = (unsigned int)bench_number("rounds", text, 1, ROUNDS_MAX);
+	else if (c == 'm')
+		o->ms = (unsigned int)bench_number("ms", text, 10, 60000);
+	else if (c == 's')
+		o->seconds = (unsigned int)bench_number("seconds", text, 2, 3600);
+	else if (c == 'b')
+		o->buckets_per_entry = (unsigned int)bench_number("buckets-per-entry", text, 1, 16);
+	else if (c == 'w')
+		o->worker_core = (unsigned int)bench_number("worker-core", text, 0, 1023);
+	else if (c == 'c')
+		o->control_core = (unsigned int)bench_number("control-core", text, 0, 1023);
+	else
+		return false;
+	return true;
+}
+
+static bool
+set_size(struct options *o, int c, const char *text)
+{
+	if (c == 'f')
+		set_flows(o, text);
+	else if (c == 'l')
+		bench_sizes("list-entries", text, &o->list_entries, 1);
+	else if (c == 'x')
+		bench_sizes("max", text, &o->max_entries, 1);
+	else if (c == 't')
+		o->tests = parse_tests(text);
+	else
+		return false;
+	return true;
+}
+
+static void
+parse_options(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {{"tests", required_argument, NULL, 't'},
+		{"flows", required_argument, NULL, 'f'},
+		{"list-entries", required_argument, NULL, 'l'},
+		{"rounds", required_argument, NULL, 'r'}, {"ms", required_argument, NULL, 'm'},
+		{"seconds", required_argument, NULL, 's'}, {"max", required_argument, NULL, 'x'},
+		{"buckets-per-entry", required_argument, NULL, 'b'},
+		{"worker-core", required_argument, NULL, 'w'},
+		{"control-core", required_argument, NULL, 'c'}, {"udp", no_argument, NULL, 'u'},
+		{"no-huge", no_argument, NULL, 'n'}, {"quick", no_argument, NULL, 'q'},
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0}};
+	int c;
+
+	*o = (struct options){.list_entries = 1024 * 1024,
+		.tests = (1u << TESTS) - 1,
+		.ms = 1000,
+		.rounds = 5,
+		.seconds = 20,
+		.buckets_per_entry = 2,
+		.worker_core = 1,
+		.max_entries = 8 * 1024 * 1024};
+	set_flows(o, "64k,1M");
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (c == 'h')
+			exit(fputs(usage, stdout) < 0);
+		if (!set_flag(o, c) && !set_number(o, c, optarg) && !set_size(o, c, optarg)) {
+			fputs(usage, stderr);
+			exit(2);
+		}
+	}
+	if (optind != argc)
+		bench_die("\"%s\" is no option", argv[optind]);
+	if (o->list_entries > BENCH_FLOWS_MAX)
+		bench_die("--list-entries: at most %u", BENCH_FLOWS_MAX);
+	if (o->worker_core == o->control_core)
+		bench_die("--worker-core and --control-core must be two cores");
+}
+
+/* Megabytes in free huge pages of 2 MB. */
+static unsigned int
+huge_megabytes(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
+	unsigned int pages = 0;
+
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%u", &pages) != 1)
+		pages = 0;
+	fclose(f);
+	return 2 * pages;
+}
+
+static void
+start_eal(struct bench *out, const struct options *o, unsigned int megabytes)
+{
+	bool huge = !o->no_huge && huge_megabytes() >= megabytes;
+	static char program[] = "bench_path", no_pci[] = "--no-pci",
+		    no_telemetry[] = "--no-telemetry";
+	static char level[] = "--log-level=*:4", lcores_key[] = "--lcores", m_key[] = "-m";
+	static char lcores[32], memory[16], no_huge[] = "--no-huge", in_memory[] = "--in-memory";
+	static char no_shconf[] = "--no-shconf", va[] = "--iova-mode=va";
+	char *argv[] = {program, no_pci, no_telemetry, level, va, lcores_key, lcores, m_key, memory,
+		huge ? in_memory : no_huge, huge ? NULL : no_shconf, NULL};
+
+	snprintf(lcores, sizeof(lcores), "0@%u,1@%u", o->control_core, o->worker_core);
+	snprintf(memory, sizeof(memory), "%u", megabytes);
+	if (rte_eal_init((int)RTE_DIM(argv) - 1 - huge, argv) < 0)
+		bench_die("EAL does not start with %u MB on cores %u and %u", megabytes,
+			o->control_core, o->worker_core);
+	bench_note(out, "packet_buffers",
+		json_pack("{s:i, s:b}", "megabytes", (int)megabytes, "huge_pages", huge));
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o;
+	struct bed b = {.o = &o};
+	uint32_t buffers;
+
+	parse_options(&o, argc, argv);
+	buffers = 2 * flows_max(&o) + BUFFERS_SPARE;
+	bench_begin(&b.out, "packet path", columns, RTE_DIM(columns), o.json);
+	start_eal(&b.out, &o,
+		(unsigned int)((uint64_t)buffers * BUFFER_BYTES >> 20) + MEMORY_SPARE_MB);
+	if (sl_rcu_start(NULL, NULL) < 0)
+		bench_die("cannot start the helper thread");
+	make_pool(&b, buffers);
+	measure_all(&b);
+	bench_end(&b.out);
+	sl_rcu_stop();
+	rte_mempool_free(b.pool);
+	rte_eal_cleanup();
+	return 0;
+}
