@@ -9,7 +9,7 @@ import re
 
 import csource
 
-ROOTS = ('datapath_burst', 'datapath_flush')
+ROOTS = ('datapath_burst', 'datapath_flush', 'ct_sweep')
 # Receive and transmit functions of ports are called through port_ops.
 ROOT_FIELDS = re.compile(r'\.(?:rx|tx) = (\w+)')
 
