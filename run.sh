@@ -63,8 +63,8 @@ ctl()
 	"$sluicectl" -s "$socket" "$@"
 }
 
-# In a session of its own: Ctrl-C is for the script, which asks the daemon for its last numbers before
-# it ends it.
+# In a session of its own: Ctrl-C is for the script, which asks the daemon for its last numbers
+# before it ends it.
 setsid "$sluice" -c "$CONFIG" -s "$socket" >"$dir/log" 2>&1 &
 daemon=$!
 

@@ -4,9 +4,9 @@
  * packet overlap with the work on others; datapath_burst() is the order of the stages.
  *
  * A worker owns the packets of its burst. What it reads of others is constant or published by RCU
- * (links, peers, knobs) and stays valid until the worker's next quiescent state, which it passes only
- * between bursts; entries are used under their locks, inside conntrack. Nothing here allocates from the
- * heap, logs, reads a clock or makes a system call.
+ * (links, peers, knobs) and stays valid until the worker's next quiescent state, which it passes
+ * only between bursts; entries are used under their locks, inside conntrack. Nothing here allocates
+ * from the heap, logs, reads a clock or makes a system call.
  */
 #include "datapath.h"
 
@@ -54,7 +54,8 @@ parse_all(struct worker *w, struct rte_mbuf **m, unsigned int n)
 	}
 }
 
-/* Port and tags → link → namespace. Refuses what the parser found broken, now that it has an owner. */
+/* Port and tags → link → namespace. Refuses what the parser found broken, now that it has an
+ * owner. */
 static void
 classify(struct worker *w, const struct port *port, struct pkt *p)
 {
@@ -133,9 +134,9 @@ admit(struct worker *w, struct pkt *p, struct sl_now now)
 }
 
 /*
- * Conntrack for one packet. A hit may turn out to be a miss, and a miss a hit (the flow's other side, or
- * another worker, was first); each turn needs somebody else's change in between, so two suffice but for
- * contrived races, which are taken as INVALID.
+ * Conntrack for one packet. A hit may turn out to be a miss, and a miss a hit (the flow's other
+ * side, or another worker, was first); each turn needs somebody else's change in between, so two
+ * suffice but for contrived races, which are taken as INVALID.
  */
 static enum ct_verdict
 track(struct worker *w, struct pkt *p, struct sl_now now)
@@ -213,8 +214,9 @@ write_tag(char *at, uint16_t tpid, uint16_t tci, uint16_t vid)
 }
 
 /*
- * Gives the frame the tags of the egress link. Priority and DEI are kept, tag by tag; so is the outer
- * TPID while the number of tags stays. A priority tag on an untagged link stays on an untagged peer.
+ * Gives the frame the tags of the egress link. Priority and DEI are kept, tag by tag; so is the
+ * outer TPID while the number of tags stays. A priority tag on an untagged link stays on an
+ * untagged peer.
  */
 static bool
 retag(struct pkt *p)
@@ -239,7 +241,8 @@ retag(struct pkt *p)
 		return false;
 	memcpy(l2, macs, sizeof(macs));
 	if (tags >= 1)
-		write_tag(l2 + sizeof(macs), tags == p->n_tags ? p->tpid : tpid, p->outer_tci, out->vlan);
+		write_tag(l2 + sizeof(macs), tags == p->n_tags ? p->tpid : tpid, p->outer_tci,
+			out->vlan);
 	if (tags == 2)
 		write_tag(l2 + sizeof(macs) + TAG_LEN, RTE_ETHER_TYPE_VLAN,
 			p->n_tags == 2 ? p->inner_tci : p->outer_tci, out->inner);

@@ -105,7 +105,8 @@ link_resolve(struct gateway *gw, const struct link_spec *spec, struct link *l, s
 		return ret;
 	l->port = port_find(gw, spec->port);
 	if (l->port == NULL)
-		return sl_refuse(err, ENOENT, "no port %s: add it first", sl_shown(spec->port, shown));
+		return sl_refuse(
+			err, ENOENT, "no port %s: add it first", sl_shown(spec->port, shown));
 	l->ns = netns_find(gw->netns, spec->netns);
 	if (l->ns == NULL)
 		return sl_refuse(

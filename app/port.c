@@ -36,8 +36,8 @@ port_check(const struct gateway *gw, const char *name, const char *devargs, unsi
 	if (port_find(gw, name) != NULL)
 		return sl_refuse(err, EEXIST, "port %s exists already", name);
 	if (strlen(devargs) >= sizeof(((struct port *)NULL)->devargs))
-		return sl_refuse(err, EINVAL, "devargs of port %s are longer than %zu characters", name,
-			sizeof(((struct port *)NULL)->devargs) - 1);
+		return sl_refuse(err, EINVAL, "devargs of port %s are longer than %zu characters",
+			name, sizeof(((struct port *)NULL)->devargs) - 1);
 	if (queues > PORT_QUEUES_MAX)
 		return sl_refuse(err, EINVAL, "queues %u is out of range: 1 to %u", queues,
 			PORT_QUEUES_MAX);
@@ -55,7 +55,8 @@ port_alloc(const struct gateway *gw, const char *name, const char *devargs, stru
 		index++;
 	if (index == GW_PORTS_MAX)
 		return sl_refuse(err, ENOSPC,
-			"there are %u ports, the most there can be: delete one first", GW_PORTS_MAX);
+			"there are %u ports, the most there can be: delete one first",
+			GW_PORTS_MAX);
 	port = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*port));
 	if (port == NULL)
 		return sl_refuse(err, ENOMEM, "no memory for port %s", name);

@@ -3,8 +3,8 @@
  * Ports: where packets come from and go to. A port is a DPDK device, the built-in generator, or a
  * capture in replay; the packet path knows the difference only through port_ops, called per burst.
  *
- * Workers find a port through their poll plan (RCU) and through links; a port is freed a grace period
- * after it was taken out of both.
+ * Workers find a port through their poll plan (RCU) and through links; a port is freed a grace
+ * period after it was taken out of both.
  */
 #ifndef PORT_H
 #define PORT_H
@@ -63,8 +63,8 @@ struct port {
  * Attaches a port by its devargs and has the workers poll it. Everything that DPDK would accept and
  * ignore is refused here with what to do: a driver that does not exist, a key the driver does not
  * know, an interface or file that is not there, a name taken, more than GW_PORTS_MAX ports, more
- * queues than the driver has. queues: 0 = one for each worker where the driver can, else what it can.
- * In replay, devargs are not looked at. 0 or -errno.
+ * queues than the driver has. queues: 0 = one for each worker where the driver can, else what it
+ * can. In replay, devargs are not looked at. 0 or -errno.
  */
 int port_add(struct gateway *gw, const char *name, const char *devargs, unsigned int queues,
 	struct sl_err *err);

@@ -91,7 +91,8 @@ list_keys(const struct port_driver *d, char *buf, size_t size)
 	size_t len = 0;
 
 	for (k = d->keys; k->name != NULL && len < size; k++)
-		len += (size_t)snprintf(buf + len, size - len, "%s%s", len == 0 ? "" : ", ", k->name);
+		len += (size_t)snprintf(
+			buf + len, size - len, "%s%s", len == 0 ? "" : ", ", k->name);
 	return buf;
 }
 
@@ -154,8 +155,8 @@ check_pair(const struct port_driver *d, const char *key, const char *value, stru
 		if (strcmp(k->name, key) == 0)
 			return check_value(k, value, err);
 	}
-	return sl_refuse(err, EINVAL, "%s has no key \"%s\": it has %s", d->name, sl_shown(key, shown),
-		list_keys(d, keys, sizeof(keys)));
+	return sl_refuse(err, EINVAL, "%s has no key \"%s\": it has %s", d->name,
+		sl_shown(key, shown), list_keys(d, keys, sizeof(keys)));
 }
 
 static const char *
@@ -245,8 +246,10 @@ port_devargs_parse(struct port_devargs *out, const char *devargs, unsigned int q
 
 	memset(out, 0, sizeof(*out));
 	if (strlen(devargs) >= PORT_DEVARGS_MAX || device_len >= sizeof(device))
-		return sl_refuse(err, EINVAL, "devargs are too long: at most %u characters, %u of them "
-			"for the device's name", PORT_DEVARGS_MAX - 1, PORT_DEVICE_MAX - 1);
+		return sl_refuse(err, EINVAL,
+			"devargs are too long: at most %u characters, %u of them "
+			"for the device's name",
+			PORT_DEVARGS_MAX - 1, PORT_DEVICE_MAX - 1);
 	memcpy(device, devargs, device_len);
 	device[device_len] = '\0';
 	ret = check_device(out, device, err);

@@ -20,7 +20,8 @@ SL_LOG_REGISTER(port);
 #define TX_DESC 512
 
 #define RX_CHECKSUM                                                                                \
-	(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM)
+	(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM |                            \
+		RTE_ETH_RX_OFFLOAD_TCP_CKSUM)
 
 static uint16_t
 eth_rx(struct port *port, uint16_t queue, struct rte_mbuf **m, uint16_t n)
@@ -75,7 +76,8 @@ eth_attach(const struct port_devargs *a, uint16_t *id, struct sl_err *err)
 
 	if (rte_eth_dev_get_port_by_name(a->device, id) == 0)
 		return sl_refuse(err, EEXIST,
-			"device %s is in use by another port: give this one another name", a->device);
+			"device %s is in use by another port: give this one another name",
+			a->device);
 	if (rte_eth_dev_count_total() >= RTE_MAX_ETHPORTS)
 		return sl_refuse(err, ENOSPC, "DPDK has no room for more than %u devices",
 			RTE_MAX_ETHPORTS);
@@ -85,7 +87,8 @@ eth_attach(const struct port_devargs *a, uint16_t *id, struct sl_err *err)
 			"DPDK cannot attach %s: the reason is on the daemon's log", a->device);
 	if (rte_eth_dev_get_port_by_name(a->device, id) != 0)
 		return sl_refuse(err, ENODEV,
-			"no driver of DPDK took device %s: bind it to vfio-pci, or see the log", a->device);
+			"no driver of DPDK took device %s: bind it to vfio-pci, or see the log",
+			a->device);
 	return 0;
 }
 
@@ -174,8 +177,9 @@ eth_bring_up(struct gateway *gw, struct port *port, const struct port_devargs *a
 	if (ret == 0)
 		ret = eth_size(port, a, &info, gw->n_workers, queues);
 	if (ret == -ERANGE)
-		return sl_refuse(err, EINVAL, "port %s has %u receive queues, not %u: leave out queues",
-			port->name, info.max_rx_queues, queues);
+		return sl_refuse(err, EINVAL,
+			"port %s has %u receive queues, not %u: leave out queues", port->name,
+			info.max_rx_queues, queues);
 	if (ret == -E2BIG)
 		return sl_refuse(err, EINVAL, "port %s has more than %u receive queues", port->name,
 			PORT_QUEUES_MAX);
@@ -184,12 +188,13 @@ eth_bring_up(struct gateway *gw, struct port *port, const struct port_devargs *a
 	if (ret == 0)
 		ret = eth_configure(port, &info);
 	if (ret != 0)
-		return sl_refuse(err, -ret, "port %s does not take its configuration: %s", port->name,
-			rte_strerror(-ret));
+		return sl_refuse(err, -ret, "port %s does not take its configuration: %s",
+			port->name, rte_strerror(-ret));
 	ret = eth_setup_queues(port, &info, gw->pool);
 	if (ret != 0)
 		return sl_refuse(err, -ret, "port %s cannot have its queues: %s%s", port->name,
-			rte_strerror(-ret), ret == -ENOMEM ? "; raise --memory" : " (see the daemon's log)");
+			rte_strerror(-ret),
+			ret == -ENOMEM ? "; raise --memory" : " (see the daemon's log)");
 	return eth_start(port, err);
 }
 

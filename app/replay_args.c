@@ -41,7 +41,8 @@ parse_time(const char *option, const char *text, uint64_t *ns, struct sl_err *er
 {
 	if (replay_parse_seconds(text, ns) < 0)
 		return sl_refuse(err, EINVAL,
-			"%s %s: give seconds after the first packet, such as 2 or 0.5", option, text);
+			"%s %s: give seconds after the first packet, such as 2 or 0.5", option,
+			text);
 	return 0;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The poll loop, and the plans it follows. A worker is an RCU reader from one quiescent state to the
- * next: a turn over its plan, in which it may use the plan, ports, links and entries. It says so once
- * a turn, when its transmit buffers are empty.
+ * The poll loop, and the plans it follows. A worker is an RCU reader from one quiescent state to
+ * the next: a turn over its plan, in which it may use the plan, ports, links and entries. It says
+ * so once a turn, when its transmit buffers are empty.
  *
  * With nothing to poll it goes offline, so that grace periods do not wait for it, and sleeps in a
- * read of its eventfd. Whoever publishes a plan, or sets `stop`, writes the eventfd afterwards; what
- * is written between the worker's look at the plan and its read ends that read at once.
+ * read of its eventfd. Whoever publishes a plan, or sets `stop`, writes the eventfd afterwards;
+ * what is written between the worker's look at the plan and its read ends that read at once.
  */
 #include "worker.h"
 
@@ -177,7 +177,8 @@ worker_create(struct gateway *gw, unsigned int index, unsigned int lcore, struct
 	w->ct = ct_thread(gw->ct, index);
 	w->wake_fd = eventfd(0, EFD_CLOEXEC);
 	if (w->wake_fd < 0) {
-		sl_refuse(err, errno, "no file descriptor for worker %u: %s", index, strerror(errno));
+		sl_refuse(
+			err, errno, "no file descriptor for worker %u: %s", index, strerror(errno));
 		free(w);
 		return NULL;
 	}
@@ -206,8 +207,8 @@ worker_start_all(struct gateway *gw, struct sl_err *err)
 		ret = rte_eal_remote_launch(worker_main, w, w->lcore);
 		if (ret != 0) {
 			worker_stop_all(gw);
-			return sl_refuse(err, -ret, "worker %u cannot run on lcore %u: %s", i, w->lcore,
-				strerror(-ret));
+			return sl_refuse(err, -ret, "worker %u cannot run on lcore %u: %s", i,
+				w->lcore, strerror(-ret));
 		}
 		w->launched = true;
 	}

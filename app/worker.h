@@ -48,8 +48,8 @@ struct worker {
 };
 
 /*
- * Makes a worker of gw->ct; it is not in gw->workers yet and does not run. NULL with err filled when
- * memory or file descriptors are short. worker_free() takes NULL; the worker must not run.
+ * Makes a worker of gw->ct; it is not in gw->workers yet and does not run. NULL with err filled
+ * when memory or file descriptors are short. worker_free() takes NULL; the worker must not run.
  */
 struct worker *worker_create(struct gateway *gw, unsigned int index, unsigned int lcore,
 	struct sl_err *err);
@@ -66,16 +66,17 @@ void worker_stop_all(struct gateway *gw);
 int worker_main(void *arg);
 
 /*
- * One turn over the plan: polls each queue once, passes on what came and sends it. Returns the number
- * of packets. For worker_main() and benchmarks; between two turns the worker holds no reference.
+ * One turn over the plan: polls each queue once, passes on what came and sends it. Returns the
+ * number of packets. For worker_main() and benchmarks; between two turns the worker holds no
+ * reference.
  */
 unsigned int worker_poll(struct worker *w, const struct poll_plan *plan);
 
 /*
  * Builds the poll plans of all workers from gw->ports and publishes them; waits for a grace period
- * and frees the old ones. Queue q of a port goes to worker (q + port.index) % workers, so that ports
- * of one queue are spread. 0 or -ENOMEM, with the plans unchanged. In replay there are no plans and
- * nothing is done.
+ * and frees the old ones. Queue q of a port goes to worker (q + port.index) % workers, so that
+ * ports of one queue are spread. 0 or -ENOMEM, with the plans unchanged. In replay there are no
+ * plans and nothing is done.
  */
 int worker_replan(struct gateway *gw, struct sl_err *err);
 

@@ -60,8 +60,8 @@ need()
 		die "installing failed: ${lacking[*]}"
 }
 
-# build DIRECTORY [TARGET]...: configures when needed, and builds, all when no target is named. Fails
-# when the build fails.
+# build DIRECTORY [TARGET]...: configures when needed, and builds, all when no target is named.
+# Fails when the build fails.
 build()
 {
 	local dir=$1 log

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion in shells: sluicectl prints the words that may follow, and the function that asks it. */
+/* Completion in shells: sluicectl prints the words that may follow, and the function that asks
+ * it. */
 #ifndef COMPLETION_H
 #define COMPLETION_H
 

@@ -21,7 +21,7 @@
 	X(IP_TRUNCATED, "ip-truncated", "frame ends within the IP header")                         \
 	X(IP_VERSION, "ip-version", "version field does not match the EtherType")                  \
 	X(IP_HEADER, "ip-header", "IPv4 header length below 20 bytes or beyond the packet")        \
-	X(IP_LENGTH, "ip-length", "IP length is shorter than its headers or longer than the frame") \
+	X(IP_LENGTH, "ip-length", "IP length is below its headers or beyond the frame")            \
 	X(IP_CHECKSUM, "ip-checksum", "IPv4 header checksum is wrong")                             \
 	X(IP6_EXT, "ip6-ext", "IPv6 extension headers are cut, malformed, repeated or too many")   \
 	X(FRAGMENT, "fragment", "IP fragment (not yet reassembled)")                               \
@@ -39,7 +39,7 @@
 	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \
 	X(TX_PORT_GONE, "tx-port-gone", "the egress port was removed")                             \
 	/* INVALID, by reason */                                                                   \
-	X(INV_L4_TRUNCATED, "invalid-l4-truncated", "transport header is cut or lies on its length") \
+	X(INV_L4_TRUNCATED, "invalid-l4-truncated", "transport header is cut or lies on length")   \
 	X(INV_L4_CHECKSUM, "invalid-l4-checksum", "transport checksum is wrong")                   \
 	X(INV_TCP_FLAGS, "invalid-tcp-flags", "TCP flags that no valid segment has")               \
 	X(INV_TCP_STATE, "invalid-tcp-state", "TCP segment does not fit the connection's state")   \
@@ -47,7 +47,7 @@
 	X(INV_TCP_RST, "invalid-tcp-rst", "RST with an impossible sequence number")                \
 	X(INV_ICMP_TYPE, "invalid-icmp-type", "ICMP type that starts no exchange")                 \
 	X(INV_ICMP_UNRELATED, "invalid-icmp-unrelated", "ICMP error about no known connection")    \
-	X(INV_SCTP_CHUNK, "invalid-sctp-chunk", "SCTP chunks are malformed or do not fit the state") \
+	X(INV_SCTP_CHUNK, "invalid-sctp-chunk", "SCTP chunks are malformed or out of state")       \
 	X(INV_SCTP_TAG, "invalid-sctp-tag", "SCTP verification tag is wrong")                      \
 	X(INV_GRE, "invalid-gre", "GRE header is cut or malformed")
 

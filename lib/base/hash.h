@@ -4,9 +4,10 @@
  * function is not linear, so nobody outside can build keys that fall in one bucket (a CRC or
  * Toeplitz hash would let them, under any key).
  *
- * A key to hash is SL_HASH_LEN bytes without padding. Two back ends: rounds of the AES instructions,
- * where the CPU has them, and SipHash-2-4 (Aumasson, Bernstein 2012), elsewhere and in replay, where
- * the key comes from a fixed seed. They give different values; one process uses one.
+ * A key to hash is SL_HASH_LEN bytes without padding. Two back ends: rounds of the AES
+ * instructions, where the CPU has them, and SipHash-2-4 (Aumasson, Bernstein 2012), elsewhere and
+ * in replay, where the key comes from a fixed seed. They give different values; one process uses
+ * one.
  */
 #ifndef SL_HASH_H
 #define SL_HASH_H

@@ -14,7 +14,8 @@
 	static int sl_log_type;                                                                    \
 	RTE_INIT(sl_log_register)                                                                  \
 	{                                                                                          \
-		sl_log_type = rte_log_register_type_and_pick_level("sluice." #name, RTE_LOG_NOTICE); \
+		sl_log_type =                                                                      \
+			rte_log_register_type_and_pick_level("sluice." #name, RTE_LOG_NOTICE);     \
 		if (sl_log_type < 0)                                                               \
 			sl_log_type = RTE_LOGTYPE_EAL;                                             \
 	}                                                                                          \

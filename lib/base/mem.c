@@ -27,10 +27,11 @@ sl_region_reserve(struct sl_region *r, size_t bytes, struct sl_err *err)
 	size_t len = round_up(bytes) + HUGE_PAGE;
 	char *p, *base;
 
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		0);
 	if (p == MAP_FAILED)
-		return sl_refuse(err, ENOMEM, "cannot reserve %zu MB of address space: %s", len >> 20,
-			strerror(errno));
+		return sl_refuse(err, ENOMEM, "cannot reserve %zu MB of address space: %s",
+			len >> 20, strerror(errno));
 	/* Align to a huge page and give the rest back. */
 	base = p + ((HUGE_PAGE - ((uintptr_t)p & (HUGE_PAGE - 1))) & (HUGE_PAGE - 1));
 	if (base > p)
@@ -89,8 +90,8 @@ sl_region_grow(struct sl_region *r, size_t bytes, struct sl_err *err)
 	if (want <= r->present)
 		return 0;
 	if (want > r->reserved)
-		return sl_refuse(err, EINVAL, "%zu MB are more than the %zu MB reserved", want >> 20,
-			r->reserved >> 20);
+		return sl_refuse(err, EINVAL, "%zu MB are more than the %zu MB reserved",
+			want >> 20, r->reserved >> 20);
 	missing = want - r->present;
 	avail = memory_available();
 	if (missing > avail)
@@ -98,8 +99,8 @@ sl_region_grow(struct sl_region *r, size_t bytes, struct sl_err *err)
 			missing >> 20, avail >> 20);
 	if (madvise(r->base + r->present, missing, MADV_POPULATE_WRITE) < 0) {
 		if (errno != EINVAL)
-			return sl_refuse(err, ENOMEM, "cannot get %zu MB of memory: %s", missing >> 20,
-				strerror(errno));
+			return sl_refuse(err, ENOMEM, "cannot get %zu MB of memory: %s",
+				missing >> 20, strerror(errno));
 		memset(r->base + r->present, 0, missing); /* a kernel before 5.14 */
 	}
 	r->present = want;

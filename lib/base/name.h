@@ -13,8 +13,8 @@ struct sl_err;
 int sl_name_valid(const char *what, const char *name, unsigned int max, struct sl_err *err);
 
 /*
- * What a user sent, fit to be put into a one-line message: '?' for what does not print, "..." at the
- * end when it was longer. Returns buf.
+ * What a user sent, fit to be put into a one-line message: '?' for what does not print, "..." at
+ * the end when it was longer. Returns buf.
  */
 const char *sl_shown(const char *text, char buf[SL_SHOWN_MAX]);
 

@@ -76,17 +76,18 @@ void sl_rcu_synchronize(void);
 
 /*
  * The helper thread. Start it once; `done` is called on it after each batch of calls (to wake an
- * event loop), may be NULL. sl_rcu_call() runs fn(arg) on the helper after a grace period that began
- * after the call; calls that wait together share one. sl_rcu_stop() runs what is pending and joins.
- * Return 0 or -errno (-ENOMEM, what pthread_create() says, -ESRCH when the helper is not running).
+ * event loop), may be NULL. sl_rcu_call() runs fn(arg) on the helper after a grace period that
+ * began after the call; calls that wait together share one. sl_rcu_stop() runs what is pending and
+ * joins. Return 0 or -errno (-ENOMEM, what pthread_create() says, -ESRCH when the helper is not
+ * running).
  */
 int sl_rcu_start(void (*done)(void *), void *done_arg);
 int sl_rcu_call(void (*fn)(void *), void *arg);
 void sl_rcu_stop(void);
 
 /*
- * free(p) a grace period from now, without waiting. At once when the helper is not running, which it
- * may only be where no reader runs at the same time (replay, tests).
+ * free(p) a grace period from now, without waiting. At once when the helper is not running, which
+ * it may only be where no reader runs at the same time (replay, tests).
  */
 void sl_rcu_free(void *p);
 

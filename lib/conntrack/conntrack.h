@@ -2,9 +2,9 @@
 /*
  * Connection tracking: the contract. One table and one entry pool for all namespaces.
  *
- * Threads: each thread that touches entries has a ct_thread of its own, numbered 0 … threads - 1 (the
- * workers, and the last for control). A worker is an RCU reader; the control thread is not, and needs
- * not to be, since entries and bucket lines are type-stable, but it alone may resize.
+ * Threads: each thread that touches entries has a ct_thread of its own, numbered 0 … threads - 1
+ * (the workers, and the last for control). A worker is an RCU reader; the control thread is not,
+ * and needs not to be, since entries and bucket lines are type-stable, but it alone may resize.
  *
  * The packet path:
  *
@@ -15,8 +15,8 @@
  *   ct_commit()        inserts both tuples, or finds that another worker was first
  *   ct_abort()         gives an EMBRYO back
  *
- * No function takes two entry locks. Lock order: an entry's lock and stripes are never held together;
- * under an entry's lock only leaf locks are taken.
+ * No function takes two entry locks. Lock order: an entry's lock and stripes are never held
+ * together; under an entry's lock only leaf locks are taken.
  */
 #ifndef CONNTRACK_H
 #define CONNTRACK_H
@@ -64,9 +64,10 @@ struct ct_thread *ct_thread(struct ct *ct, unsigned int index);
 /* ---- packet path ---- */
 
 /*
- * Computes pkt.hash and looks up pkt.tuple of n <= 64 packets (those that are NULL tuples, i.e. without
- * PKT_IP or with PKT_L4_BAD or PKT_UNTRACKED, are passed over). Sets pkt.ct, ct_gen and ct_dir, or
- * ct = NULL. A hit is an entry that was LIVE and of equal key; whoever locks it verifies it again.
+ * Computes pkt.hash and looks up pkt.tuple of n <= 64 packets (those that are NULL tuples, i.e.
+ * without PKT_IP or with PKT_L4_BAD or PKT_UNTRACKED, are passed over). Sets pkt.ct, ct_gen and
+ * ct_dir, or ct = NULL. A hit is an entry that was LIVE and of equal key; whoever locks it verifies
+ * it again.
  */
 void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 
@@ -74,8 +75,8 @@ enum ct_verdict {
 	CT_OK,
 	CT_INVALID, /* pkt.reason and PKT_CT_INVALID are set; the packet belongs to no connection */
 	CT_DROP,    /* pkt.reason is set */
-	CT_MISS,    /* the entry has gone meanwhile, was past its deadline (and is destroyed by this),
-		       or the packet re-opens it: treat as a miss */
+	CT_MISS,    /* the entry has gone meanwhile, was past its deadline (and is destroyed by
+		       this), or the packet re-opens it: treat as a miss */
 	CT_LOST,    /* ct_commit: the flow exists; pkt.ct, ct_gen, ct_dir are the winner's */
 };
 
@@ -97,9 +98,9 @@ enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now
 enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
 /*
- * CT_OK: LIVE. CT_LOST: another worker was first; the embryo was given back, and pkt.ct, ct_gen and ct_dir
- * are the winner's. CT_DROP: CT_CHAIN_LONG or CT_CLASH (its reply tuple is another connection's), the
- * embryo given back.
+ * CT_OK: LIVE. CT_LOST: another worker was first; the embryo was given back, and pkt.ct, ct_gen and
+ * ct_dir are the winner's. CT_DROP: CT_CHAIN_LONG or CT_CLASH (its reply tuple is another
+ * connection's), the embryo given back.
  */
 enum ct_verdict ct_commit(struct ct_thread *t, struct pkt *p);
 void ct_abort(struct ct_thread *t, struct pkt *p);
@@ -131,8 +132,8 @@ void ct_resize_finish(struct ct *ct);
 void ct_resize_release(struct ct_thread *t);
 
 /*
- * A walk over all entries, in the order of the pool, in slices. Entries inserted during the walk may
- * be missed; one that lives through it is visited exactly once.
+ * A walk over all entries, in the order of the pool, in slices. Entries inserted during the walk
+ * may be missed; one that lives through it is visited exactly once.
  */
 struct ct_walk {
 	uint32_t next;
@@ -156,9 +157,9 @@ struct ct_filter {
 };
 
 /*
- * Visits at most `budget` pool slots; for each LIVE entry of the filter that is not past its deadline
- * calls visit(view, arg) with nothing held. visit returns false to stop early (the entry counts as
- * visited). True while there is more to walk.
+ * Visits at most `budget` pool slots; for each LIVE entry of the filter that is not past its
+ * deadline calls visit(view, arg) with nothing held. visit returns false to stop early (the entry
+ * counts as visited). True while there is more to walk.
  */
 bool ct_walk_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
 	unsigned int budget, struct sl_now now, bool (*visit)(const struct ct_view *v, void *arg),

@@ -3,16 +3,17 @@
  * The life of an entry.
  *
  *   ct_begin()   FREE → EMBRYO   the entry belongs to the caller alone
- *   ct_commit()  EMBRYO → LIVE   under the stripes of both tuples: if neither is taken, both are linked
- *                                and then LIVE is stored, with release. If the original tuple is taken,
- *                                another worker was first: its entry is the connection.
+ *   ct_commit()  EMBRYO → LIVE   under the stripes of both tuples: if neither is taken, both are
+ *                                linked and then LIVE is stored, with release. If the original
+ *                                tuple is taken, another worker was first: its entry is the
+ *                                connection.
  *   (anyone)     LIVE → DYING    under the entry's lock; who does it owns the destruction and holds
  *                                nothing when it goes on to
  *   ct_reap()    DYING → FREE    unlink under the stripes, tell the application, add one to the
  *                                generation, give the index back
  *
- * While the stripes of a tuple are held no entry that has it can be unlinked, so what ct_find() gives
- * there stays what it is; it may only turn DYING, and then it does not count.
+ * While the stripes of a tuple are held no entry that has it can be unlinked, so what ct_find()
+ * gives there stays what it is; it may only turn DYING, and then it does not count.
  */
 #include "private.h"
 
@@ -143,8 +144,8 @@ ct_abort(struct ct_thread *t, struct pkt *p)
 	p->ct = NULL;
 }
 
-/* Under the stripes: 0 when both tuples are linked and the entry is LIVE; 1 when the original tuple is
- * taken (p is set to its entry); a drop reason, negative, else. */
+/* Under the stripes: 0 when both tuples are linked and the entry is LIVE; 1 when the original tuple
+ * is taken (p is set to its entry); a drop reason, negative, else. */
 static int
 insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 {
@@ -227,7 +228,8 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 	}
 }
 
-/* The connection is over, or makes way for a new one: destroys it if it is still the one that was found. */
+/* The connection is over, or makes way for a new one: destroys it if it is still the one that was
+ * found. */
 static void
 kill_found(struct ct_thread *t, const struct pkt *p)
 {
@@ -285,7 +287,8 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
 }
 
-/* A miss of the lookup is not final; an error makes no entry, so it has to ask again under the stripe. */
+/* A miss of the lookup is not final; an error makes no entry, so it has to ask again under the
+ * stripe. */
 static struct ct_entry *
 find_locked(struct ct_thread *t, struct pkt *p)
 {
@@ -314,7 +317,8 @@ ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
 	}
 	sl_unlock(&e->lock);
-	/* The error goes to the sender of the packet inside it: against the direction of that packet. */
+	/* The error goes to the sender of the packet inside it: against the direction of that
+	 * packet. */
 	p->ct_dir ^= 1;
 	p->flags |= PKT_CT_RELATED;
 	return CT_OK;

@@ -15,10 +15,10 @@
  *   all the rest    under the entry's lock (or while EMBRYO, which belongs to its maker)
  *
  * Life: FREE → EMBRYO → LIVE → DYING → FREE. The store of LIVE, with release, publishes the entry:
- * it is the last step of an insert, after both tuples are in the table. A reader that meets any other
- * life, or a foreign key, goes on scanning. Whoever turns LIVE to DYING, under the entry's lock, owns
- * the destruction. Freeing adds one to gen; an entry can be reused at once, since the memory is
- * type-stable and every use is verified under the lock by (life, gen).
+ * it is the last step of an insert, after both tuples are in the table. A reader that meets any
+ * other life, or a foreign key, goes on scanning. Whoever turns LIVE to DYING, under the entry's
+ * lock, owns the destruction. Freeing adds one to gen; an entry can be reused at once, since the
+ * memory is type-stable and every use is verified under the lock by (life, gen).
  */
 #ifndef CT_ENTRY_H
 #define CT_ENTRY_H
@@ -53,7 +53,7 @@ struct ct_tcp_peer {
 	uint32_t end;     /* highest sequence number + length seen */
 	uint32_t max_end; /* highest acknowledged by the other side + its window */
 	uint32_t max_win; /* largest window, scaled */
-	uint32_t max_ack; /* highest acknowledgement sent; without CT_TCP_PEER_MAXACK its SYN's sequence */
+	uint32_t max_ack; /* highest ACK sent; without CT_TCP_PEER_MAXACK its SYN's sequence */
 };
 
 /* flags of a peer */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Free indices. Each thread keeps a cache and trades halves of it with the depot, so the depot's lock
- * is taken once in CT_IDS_CACHE / 2 operations. Never-used indices come from the high-water mark, in
- * ascending order, so that a young pool is dense.
+ * Free indices. Each thread keeps a cache and trades halves of it with the depot, so the depot's
+ * lock is taken once in CT_IDS_CACHE / 2 operations. Never-used indices come from the high-water
+ * mark, in ascending order, so that a young pool is dense.
  */
 #include "private.h"
 

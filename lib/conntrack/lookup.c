@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookup of a burst: hash all and prefetch the bucket lines, then match tags and prefetch the entries,
- * then verify. Cache misses of one stage overlap; only what is not found in the head line goes on one
- * by one.
+ * Lookup of a burst: hash all and prefetch the bucket lines, then match tags and prefetch the
+ * entries, then verify. Cache misses of one stage overlap; only what is not found in the head line
+ * goes on one by one.
  */
 #include "private.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Creation and sizes: the entry pool, the walk's array and the overflow lines are reserved for the
- * largest maximum there may be and made present as nf_conntrack_max is raised, so nothing in them ever
- * moves.
+ * largest maximum there may be and made present as nf_conntrack_max is raised, so nothing in them
+ * ever moves.
  *
  * How many overflow lines there must be: chains are dense, so a chain of n references has
- * ceil(n / 8) - 1 of them, at most n / 8; two references an entry make max / 4, and twice that while a
- * resize keeps the old chains beside the new. What threads hold in their caches comes on top.
+ * ceil(n / 8) - 1 of them, at most n / 8; two references an entry make max / 4, and twice that
+ * while a resize keeps the old chains beside the new. What threads hold in their caches comes on
+ * top.
  */
 #include "private.h"
 
@@ -84,8 +85,8 @@ int
 ct_buckets_round(uint32_t *buckets, struct sl_err *err)
 {
 	if (*buckets > CT_BUCKETS_MAX)
-		return sl_refuse(err, EINVAL, "nf_conntrack_buckets %u is out of range (%u-%u)", *buckets,
-			CT_BUCKETS_MIN, CT_BUCKETS_MAX);
+		return sl_refuse(err, EINVAL, "nf_conntrack_buckets %u is out of range (%u-%u)",
+			*buckets, CT_BUCKETS_MIN, CT_BUCKETS_MAX);
 	*buckets = RTE_MAX(rte_align32pow2(*buckets), CT_BUCKETS_MIN);
 	return 0;
 }
@@ -100,10 +101,11 @@ reserve(struct ct *ct, struct sl_err *err)
 
 	ret = sl_region_reserve(&ct->pool_region, (size_t)entries * sizeof(struct ct_entry), err);
 	if (ret == 0)
-		ret = sl_region_reserve(&ct->slot_region, (size_t)entries * sizeof(struct ct_slot), err);
+		ret = sl_region_reserve(
+			&ct->slot_region, (size_t)entries * sizeof(struct ct_slot), err);
 	if (ret == 0)
-		ret = sl_region_reserve(&ct->overflow_region, (size_t)lines * sizeof(struct ct_line),
-			err);
+		ret = sl_region_reserve(
+			&ct->overflow_region, (size_t)lines * sizeof(struct ct_line), err);
 	if (ret == 0)
 		ret = sl_region_reserve(&ct->stripe_region, stripes, err);
 	if (ret == 0)

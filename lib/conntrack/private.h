@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of conntrack: the table, the pool and the threads. For the files of this folder and its tests.
+ * Inside of conntrack: the table, the pool and the threads. For the files of this folder and its
+ * tests.
  *
  * Locks, in the order in which they may nest:
  *   stripes   guard the lines of a hash table: slots, chains, versions
  *   ids       leaf: a depot of free indices
  *   entry     guards an entry's changing fields; taken with no stripe held, holds no stripe
- * An index found in a line under its stripe belongs to an entry whose tuples stay as they are until the
- * stripe is released, since unlinking needs it.
+ * An index found in a line under its stripe belongs to an entry whose tuples stay as they are until
+ * the stripe is released, since unlinking needs it.
  */
 #ifndef CT_PRIVATE_H
 #define CT_PRIVATE_H
@@ -30,14 +31,15 @@
 #define CT_IDS_CACHE   512u
 #define CT_SWEEP_BATCH 32u
 
-/* Slots that a thread sweeps for each entry it inserts: the pool is gone through once in the time that
- * fills a quarter of it. */
+/* Slots that a thread sweeps for each entry it inserts: the pool is gone through once in the time
+ * that fills a quarter of it. */
 #define CT_SWEEP_PER_INSERT 4u
 
 /*
- * A bucket line. A slot is empty when its reference is 0; a reference is entry index << 1 | direction.
- * Tags are 16 bits of the hash that the line number does not come from. An overflow line has the same
- * form; `next` chains it (0: end). `version` of the head line changes with each change of its chain.
+ * A bucket line. A slot is empty when its reference is 0; a reference is entry index << 1 |
+ * direction. Tags are 16 bits of the hash that the line number does not come from. An overflow line
+ * has the same form; `next` chains it (0: end). `version` of the head line changes with each change
+ * of its chain.
  */
 struct ct_line {
 	uint16_t tag[CT_SLOTS];
@@ -49,8 +51,8 @@ struct ct_line {
 
 _Static_assert(sizeof(struct ct_line) == RTE_CACHE_LINE_SIZE, "a bucket line is a cache line");
 
-/* The lines of one size of the hash table. While a resize goes on, `next` is the larger or smaller one
- * and moved[s] says that the lines of stripe s are there. */
+/* The lines of one size of the hash table. While a resize goes on, `next` is the larger or smaller
+ * one and moved[s] says that the lines of stripe s are there. */
 struct ct_lines {
 	struct ct_line *line;
 	uint32_t mask; /* lines - 1 */
@@ -182,8 +184,9 @@ int ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struc
 void ct_lines_destroy(struct ct_lines *l);
 
 /*
- * Finds the LIVE entry that has `key` as one of its tuples; sets its generation and the direction that
- * has the key. NULL: none was seen; without the stripe held, a concurrent change may have hidden it.
+ * Finds the LIVE entry that has `key` as one of its tuples; sets its generation and the direction
+ * that has the key. NULL: none was seen; without the stripe held, a concurrent change may have
+ * hidden it.
  */
 struct ct_entry *ct_find(const struct ct *ct, const struct tuple *key, uint64_t hash, uint32_t *gen,
 	unsigned int *dir);
@@ -235,8 +238,9 @@ ct_key_equal(const struct tuple *a, const struct tuple *b)
 		       (((const u32 *)x)[10] ^ ((const u32 *)y)[10])) == 0;
 }
 
-/* Whether the reference is to a LIVE entry with that key in that direction; sets its generation, which
- * is read first, so that an entry made anew meanwhile does not pass for the one that was compared. */
+/* Whether the reference is to a LIVE entry with that key in that direction; sets its generation,
+ * which is read first, so that an entry made anew meanwhile does not pass for the one that was
+ * compared. */
 static inline bool
 ct_ref_is(const struct ct *ct, uint32_t ref, const struct tuple *key, uint32_t *gen)
 {
@@ -263,8 +267,8 @@ ct_lock_live(struct ct_entry *e, uint32_t gen) SL_TRY_ACQUIRE(true, &e->lock)
 	return false;
 }
 
-/* LIVE → DYING, under the entry's lock: the caller owns the destruction and must call ct_reap() with
- * nothing held. */
+/* LIVE → DYING, under the entry's lock: the caller owns the destruction and must call ct_reap()
+ * with nothing held. */
 static inline void
 ct_mark_dying(struct ct_entry *e) SL_REQUIRES(&e->lock)
 {

@@ -9,7 +9,7 @@
  *            CT_PROTO_OK or CT_PROTO_INVALID (pkt.reason set).
  *   packet   every packet, the first included, in direction `dir`, under the entry's lock (or
  *            EMBRYO). Sets the deadline with ct_refresh(). CT_SEEN_REPLY is the caller's to set,
- *            after the first CT_PROTO_OK in the reply direction, so here it tells of earlier packets.
+ *            after the first CT_PROTO_OK in the reply direction, so here it is of earlier packets.
  *
  * Behaviour and names of states are netfilter's; where an RFC is the source the code says so.
  */

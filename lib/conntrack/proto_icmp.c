@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ICMP and ICMPv6 queries: identifier and type make the tuple, so what arrives at an entry is its
- * query or its reply, and each keeps it alive. A reply nobody asked for starts nothing, nor does any
- * other type. Errors do not come here (see ct_track_error()).
+ * query or its reply, and each keeps it alive. A reply nobody asked for starts nothing, nor does
+ * any other type. Errors do not come here (see ct_track_error()).
  */
 #include "proto.h"
 

@@ -11,10 +11,11 @@
  *               HEARTBEAT              HEARTBEAT ACK               ▼
  *          none ────────▶ HEARTBEAT_SENT ────▶ ESTABLISHED       CLOSED ◀── ABORT ── any
  *
- * Each end chooses the verification tag of the packets it is sent (RFC 9260, 8.5). INIT and INIT ACK
- * offer tags, and anyone can send an INIT; so an offer replaces nothing until the chunk that needs
- * the other end's answer, COOKIE ECHO or COOKIE ACK, carries it. That also decides between the two
- * exchanges of a collision (5.2.1), and lets an association go on when it is not restarted after all.
+ * Each end chooses the verification tag of the packets it is sent (RFC 9260, 8.5). INIT and INIT
+ * ACK offer tags, and anyone can send an INIT; so an offer replaces nothing until the chunk that
+ * needs the other end's answer, COOKIE ECHO or COOKIE ACK, carries it. That also decides between
+ * the two exchanges of a collision (5.2.1), and lets an association go on when it is not restarted
+ * after all.
  */
 #include <rte_mbuf.h>
 
@@ -100,7 +101,8 @@ static const uint8_t next_state[2][SCTP_KINDS][CT_SCTP_STATES] = {
 			[CT_SCTP_SHUTDOWN_SENT ... CT_SCTP_SHUTDOWN_RECD] =
 				CT_SCTP_SHUTDOWN_ACK_SENT,
 		},
-		[SCTP_ERROR] = {[CT_SCTP_COOKIE_ECHOED] = CT_SCTP_CLOSED}, /* the cookie was stale */
+		/* The cookie was stale. */
+		[SCTP_ERROR] = {[CT_SCTP_COOKIE_ECHOED] = CT_SCTP_CLOSED},
 	},
 };
 
@@ -255,9 +257,9 @@ take_init_ack(struct ct_sctp *s, unsigned int dir, uint32_t init_tag)
 }
 
 /*
- * Heartbeats also run on paths whose association restarted elsewhere, with new tags. One of an unknown
- * tag is passed without effect, and when the other side answers it, its tags are the ones to expect.
- * False: nothing else in the packet may count.
+ * Heartbeats also run on paths whose association restarted elsewhere, with new tags. One of an
+ * unknown tag is passed without effect, and when the other side answers it, its tags are the ones
+ * to expect. False: nothing else in the packet may count.
  */
 static bool
 take_heartbeat(struct ct_sctp *s, unsigned int dir, const struct walk *w, uint32_t tag)

@@ -40,14 +40,15 @@ static const uint8_t kinds[FLAGS_MASK + 1] = {
 	WITH_PSH(PKT_TCP_RST | PKT_TCP_ACK, TCP_RST),
 };
 
-/* Closing is the same from both sides: what counts is the number of FINs and that they are ACKed. */
+/* Closing is the same from both sides: what counts is the number of FINs and that they are
+ * ACKed. */
 #define CLOSING_BY_FIN                                                                             \
 	[CT_TCP_SYN_RECV ... CT_TCP_ESTABLISHED] = CT_TCP_FIN_WAIT, /* the first */                \
 	[CT_TCP_FIN_WAIT ... CT_TCP_LAST_ACK] = CT_TCP_LAST_ACK,    /* the second, or a repeat */  \
 	[CT_TCP_TIME_WAIT] = CT_TCP_TIME_WAIT,                      /* its ACK was lost */         \
 	[CT_TCP_CLOSE] = CT_TCP_CLOSE
 #define CLOSING_BY_ACK                                                                             \
-	[CT_TCP_FIN_WAIT ... CT_TCP_CLOSE_WAIT] = CT_TCP_CLOSE_WAIT, /* half closed: data goes on */ \
+	[CT_TCP_FIN_WAIT ... CT_TCP_CLOSE_WAIT] = CT_TCP_CLOSE_WAIT, /* half closed: data on */ \
 	[CT_TCP_LAST_ACK ... CT_TCP_TIME_WAIT] = CT_TCP_TIME_WAIT,                                 \
 	[CT_TCP_CLOSE] = CT_TCP_CLOSE
 
@@ -64,7 +65,8 @@ static const uint8_t next_state[2][TCP_KINDS][CT_TCP_STATES] = {
 			[CT_TCP_SYN_SENT2] = CT_TCP_SYN_SENT2,
 		},
 		[TCP_SYNACK] = {
-			/* Simultaneous open (RFC 9293, 3.5, figure 8): each answers the other's SYN. */
+			/* Simultaneous open (RFC 9293, 3.5, figure 8): each answers the other's
+			 * SYN. */
 			[CT_TCP_SYN_SENT2] = CT_TCP_SYN_RECV,
 			[CT_TCP_SYN_RECV] = CT_TCP_SYN_RECV,
 		},
@@ -156,8 +158,8 @@ shorten(struct ct_entry *e, uint32_t timeout_ms, const struct ct_proto_ctx *ctx)
 }
 
 /*
- * A FIN or RST outside of the window may be forged, or the windows known here may be wrong. When both
- * sides send one, the connection is over either way, and need not be kept for days.
+ * A FIN or RST outside of the window may be forged, or the windows known here may be wrong. When
+ * both sides send one, the connection is over either way, and need not be kept for days.
  */
 static enum ct_proto_verdict
 refuse_outside(struct step *st)
@@ -173,8 +175,8 @@ refuse_outside(struct step *st)
 	return invalid(st->p, rst ? SL_DROP_INV_TCP_RST : SL_DROP_INV_TCP_WINDOW);
 }
 
-/* A SYN opens a closed connection anew when it was closed in order, or by the SYN's own sender. Else
- * the server may know of no close, and its answer decides. */
+/* A SYN opens a closed connection anew when it was closed in order, or by the SYN's own sender.
+ * Else the server may know of no close, and its answer decides. */
 static bool
 reopens(const struct ct_tcp *tcp, unsigned int dir)
 {
@@ -289,8 +291,8 @@ rst_is_exact(const struct ct_tcp *tcp, const struct step *st)
 	       st->seg.seq == tcp->last_end;
 }
 
-/* No RST of a live peer is behind what its receiver has acknowledged; but one that answers a SYN may
- * have no sequence. */
+/* No RST of a live peer is behind what its receiver has acknowledged; but one that answers a SYN
+ * may have no sequence. */
 static bool
 rst_is_old(const struct ct_tcp *tcp, const struct step *st)
 {
@@ -302,10 +304,10 @@ rst_is_old(const struct ct_tcp *tcp, const struct step *st)
 }
 
 /*
- * Who can send packets but not see any must not be able to close a connection (RFC 5961, 3.2): in an
- * established one only an exact RST does. One that is merely in the window is passed; its receiver
- * will challenge it, and if the sender meant it, it answers exactly. Until then the connection has
- * the lifetime of one whose data is not acknowledged.
+ * Who can send packets but not see any must not be able to close a connection (RFC 5961, 3.2): in
+ * an established one only an exact RST does. One that is merely in the window is passed; its
+ * receiver will challenge it, and if the sender meant it, it answers exactly. Until then the
+ * connection has the lifetime of one whose data is not acknowledged.
  */
 static enum ct_proto_verdict
 take_rst(struct step *st, unsigned int old)
@@ -318,7 +320,8 @@ take_rst(struct step *st, unsigned int old)
 	/* What was known may be out of date when closing, and there is nothing left to protect. */
 	if (old >= CT_TCP_FIN_WAIT && old <= CT_TCP_CLOSE)
 		return accept_segment(st, old);
-	/* It answers a SYN that was passed, or the ACK of a handshake that the server had forgotten. */
+	/* It answers a SYN that was passed, or the ACK of a handshake that the server had
+	 * forgotten. */
 	if (tcp->last_dir != st->dir && st->seg.has_ack && st->seg.ack == tcp->last_end &&
 		(((status & CT_SEEN_REPLY) && tcp->last_kind == TCP_SYN) ||
 			(!(status & CT_ASSURED) && tcp->last_kind == TCP_ACK)))

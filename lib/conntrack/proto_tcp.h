@@ -3,8 +3,8 @@
  * Private to proto_tcp.c (states) and proto_tcp_window.c (windows).
  *
  * What the two keep in the spare bits of struct ct_tcp, because a segment that fits no open
- * connection may still be the truth: an original SYN that met a connection in progress is passed and
- * remembered, and the SYN/ACK that answers it takes the connection over.
+ * connection may still be the truth: an original SYN that met a connection in progress is passed
+ * and remembered, and the SYN/ACK that answers it takes the connection over.
  *
  *   scale[CT_ORIGINAL] >> 4   window scale that the remembered SYN offered
  *   scale[CT_REPLY] >> 4      TCP_NOTE_…
@@ -139,7 +139,8 @@ tcp_window_take(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
 	bool syn = seg->kind == TCP_SYN || seg->kind == TCP_SYNACK;
 	uint32_t win = (uint32_t)seg->win << (syn ? 0 : tcp_scale(tcp, dir));
-	/* The window begins at the acknowledgement, but what is beyond a SACK is known to fit too. */
+	/* The window begins at the acknowledgement, but what is beyond a SACK is known to fit
+	 * too. */
 	uint32_t reach = seg->sack + win;
 
 	if (s->max_win < reach - seg->ack)
@@ -175,8 +176,8 @@ enum tcp_fit tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *se
 void tcp_window_open(struct ct_tcp *tcp, const struct tcp_seg *syn);
 void tcp_window_pick_up(struct ct_tcp *tcp, const struct tcp_seg *seg);
 
-/* Remembers an original SYN that is passed without effect; and makes the remembered one the start of
- * the connection, the reply side's window being unknown again. */
+/* Remembers an original SYN that is passed without effect; and makes the remembered one the start
+ * of the connection, the reply side's window being unknown again. */
 void tcp_window_note_syn(struct ct_tcp *tcp, const struct tcp_seg *syn);
 void tcp_window_restart(struct ct_tcp *tcp);
 

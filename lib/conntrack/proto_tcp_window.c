@@ -19,8 +19,8 @@
 #define OPT_SACK       5
 
 /*
- * Steps through the options: the next option's kind with its body, or OPT_END. A list that lies on a
- * length ends there.
+ * Steps through the options: the next option's kind with its body, or OPT_END. A list that lies on
+ * a length ends there.
  */
 static unsigned int
 next_option(const uint8_t **at, const uint8_t *end, const uint8_t **body, unsigned int *body_len)
@@ -207,8 +207,9 @@ meet_amid(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 }
 
 /*
- * Sound peers can be outside too: data or an acknowledgement that was long under way, or data beyond
- * an offer by less than a window. The latter counts as sent, else its acknowledgement were outside.
+ * Sound peers can be outside too: data or an acknowledgement that was long under way, or data
+ * beyond an offer by less than a window. The latter counts as sent, else its acknowledgement were
+ * outside.
  */
 static enum tcp_fit
 outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ack_low)
@@ -230,7 +231,8 @@ outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ac
 static inline void
 complete_ack(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg)
 {
-	/* No acknowledgement, or none to speak of: some stacks set ACK in a RST and leave it zero. */
+	/* No acknowledgement, or none to speak of: some stacks set ACK in a RST and leave it
+	 * zero. */
 	if (unlikely(!seg->has_ack || (seg->kind == TCP_RST && seg->ack == 0)))
 		seg->ack = tcp->peer[!dir].end;
 	seg->sack = seg->ack;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Resize while traffic flows, driven by the control thread. New lines are hung beside the old, then
- * stripe after stripe is copied under its lock; from then on its writers use the new lines (lines_of()
- * in table.c). Readers look into the old lines and then into the new ones: what was copied they find in
- * either, what came later in the new. When all stripes have moved the new lines are published, and the
- * old ones are freed after a grace period, when no worker can be reading them or their overflow lines.
+ * stripe after stripe is copied under its lock; from then on its writers use the new lines
+ * (lines_of() in table.c). Readers look into the old lines and then into the new ones: what was
+ * copied they find in either, what came later in the new. When all stripes have moved the new lines
+ * are published, and the old ones are freed after a grace period, when no worker can be reading
+ * them or their overflow lines.
  */
 #include "private.h"
 

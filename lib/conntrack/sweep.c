@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Expiry of entries that no packet touches any more: all threads go through the walk's array together,
- * each taking the next part in turn. An idle thread sweeps as it polls, but a pass over the pool takes
- * at least SWEEP_PASS_MS; a busy one sweeps in proportion to what it inserted, and a little anyway.
+ * Expiry of entries that no packet touches any more: all threads go through the walk's array
+ * together, each taking the next part in turn. An idle thread sweeps as it polls, but a pass over
+ * the pool takes at least SWEEP_PASS_MS; a busy one sweeps in proportion to what it inserted, and a
+ * little anyway.
  */
 #include "private.h"
 
@@ -12,8 +13,8 @@
 #define SWEEP_BUSY_MIN  8u
 #define SWEEP_BUSY_MAX  1024u
 
-/* Takes the next part of the pool. False when an idle thread shall wait for the next pass, or another
- * thread is just taking one. */
+/* Takes the next part of the pool. False when an idle thread shall wait for the next pass, or
+ * another thread is just taking one. */
 static bool
 take_part(struct ct_thread *t, bool idle, struct sl_now now)
 {
@@ -66,7 +67,8 @@ collect(struct ct_thread *t, unsigned int *budget, struct ct_entry **batch, stru
 	return n;
 }
 
-/* Destroys what has expired of the batch; for the others the walk's deadline is brought up to date. */
+/* Destroys what has expired of the batch; for the others the walk's deadline is brought up to
+ * date. */
 static unsigned int
 expire_batch(struct ct_thread *t, struct ct_entry **batch, unsigned int n, struct sl_now now)
 {

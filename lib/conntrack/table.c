@@ -2,14 +2,14 @@
 /*
  * The hash table: lines of eight tagged references, overflow lines chained behind them.
  *
- * Writers change a chain only under the stripe of its head line. A chain is kept dense: what is taken
- * out is replaced by the chain's last reference, and an overflow line that falls empty goes back to its
- * type-stable pool. Readers take no lock. They can therefore meet a reference that was just taken out or
- * a line that went over to another chain, and both are harmless: a hit is verified in the entry, and the
- * number of lines a reader follows is bounded. What they must not do is miss an entry that stays, so a
- * miss is valid only when the head's version, which is odd while a writer is at it, was even before and
- * is the same after the scan; else the scan is repeated, and after some tries left to those who hold the
- * stripe.
+ * Writers change a chain only under the stripe of its head line. A chain is kept dense: what is
+ * taken out is replaced by the chain's last reference, and an overflow line that falls empty goes
+ * back to its type-stable pool. Readers take no lock. They can therefore meet a reference that was
+ * just taken out or a line that went over to another chain, and both are harmless: a hit is
+ * verified in the entry, and the number of lines a reader follows is bounded. What they must not do
+ * is miss an entry that stays, so a miss is valid only when the head's version, which is odd while
+ * a writer is at it, was even before and is the same after the scan; else the scan is repeated, and
+ * after some tries left to those who hold the stripe.
  */
 #include "private.h"
 
@@ -38,7 +38,8 @@ ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl
 	}
 	l->line = (struct ct_line *)(void *)l->region.base;
 	l->mask = n - 1;
-	/* Four times what an even spread of a full pool gives, and room for chance in small tables. */
+	/* Four times what an even spread of a full pool gives, and room for chance in small
+	 * tables. */
 	l->chain_max = 16 + (uint32_t)((uint64_t)max * 2 * 4 / buckets);
 	*out = l;
 	return 0;
@@ -196,7 +197,8 @@ struct place {
 };
 
 static bool
-chain_locate(const struct ct *ct, struct ct_line *head, uint16_t tag, uint32_t ref, struct place *at)
+chain_locate(
+	const struct ct *ct, struct ct_line *head, uint16_t tag, uint32_t ref, struct place *at)
 {
 	struct ct_line *line = head, *before = NULL;
 	unsigned int mask;
@@ -276,9 +278,10 @@ ct_unlink(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
 }
 
 /*
- * Copies a chain. The old lines keep their references, which readers may still follow: they are verified
- * in the entries. The bound of chains is for new connections, not for those that are here; and overflow
- * lines do not run out, since dense chains of both tables need no more than there are (pool.c).
+ * Copies a chain. The old lines keep their references, which readers may still follow: they are
+ * verified in the entries. The bound of chains is for new connections, not for those that are here;
+ * and overflow lines do not run out, since dense chains of both tables need no more than there are
+ * (pool.c).
  */
 static void
 move_chain(struct ct_thread *t, const struct ct_lines *to, const struct ct_line *line)
@@ -290,7 +293,8 @@ move_chain(struct ct_thread *t, const struct ct_lines *to, const struct ct_line 
 		used = slots_used(line);
 		for (i = 0; i < used; i++) {
 			uint32_t ref = line->ref[i];
-			uint64_t hash = sl_hash(&ct->hasher, ct_tuple(&ct->pool[ref >> 1], ref & 1));
+			uint64_t hash = sl_hash(
+				&ct->hasher, ct_tuple(&ct->pool[ref >> 1], ref & 1));
 
 			chain_add(t, to, hash, ref, UINT32_MAX);
 		}

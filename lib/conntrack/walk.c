@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Walks over the entry pool by index, which neither resize nor insertion moves. What a walk tests first
- * lies in the compact array beside the pool; only entries that pass are locked and copied or destroyed.
- * An entry made after the walk began is passed over, so that a connection which ends and begins anew
- * meanwhile is not listed twice.
+ * Walks over the entry pool by index, which neither resize nor insertion moves. What a walk tests
+ * first lies in the compact array beside the pool; only entries that pass are locked and copied or
+ * destroyed. An entry made after the walk began is passed over, so that a connection which ends and
+ * begins anew meanwhile is not listed twice.
  */
 #include "private.h"
 
@@ -67,8 +67,9 @@ view(struct ct *ct, uint32_t i, const struct ct_walk *w, const struct ct_filter 
 }
 
 bool
-ct_walk_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f, unsigned int budget,
-	struct sl_now now, bool (*visit)(const struct ct_view *v, void *arg), void *arg)
+ct_walk_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
+	unsigned int budget, struct sl_now now, bool (*visit)(const struct ct_view *v, void *arg),
+	void *arg)
 {
 	struct ct_view v;
 
@@ -98,8 +99,8 @@ kill_index(struct ct_thread *t, uint32_t i, uint32_t gen)
 }
 
 bool
-ct_flush_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f, unsigned int budget,
-	struct sl_now now, uint64_t *destroyed)
+ct_flush_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
+	unsigned int budget, struct sl_now now, uint64_t *destroyed)
 {
 	struct ct_view v;
 

@@ -27,7 +27,8 @@
 
 const struct knob knob_list[] = {
 	BOOL(PREFIX "nf_conntrack_acct", acct, 0, "count packets and bytes of each connection"),
-	BOOL(PREFIX "nf_conntrack_checksum", checksum, 1, "a wrong checksum makes a packet INVALID"),
+	BOOL(PREFIX "nf_conntrack_checksum", checksum, 1,
+		"a wrong checksum makes a packet INVALID"),
 	SECONDS("nf_conntrack_generic_timeout", generic_timeout, 600, "protocols of no other knob"),
 	SECONDS("nf_conntrack_gre_timeout", gre_timeout, 30, "GRE, seen in one direction"),
 	SECONDS("nf_conntrack_gre_timeout_stream", gre_timeout_stream, 180, "GRE, seen in both"),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The knobs of a namespace, as the packet path reads them: one block, immutable once published and
- * shared (with a reference count) by all namespaces that have the same values. A write makes a copy,
- * publishes it and frees the old one after a grace period.
+ * shared (with a reference count) by all namespaces that have the same values. A write makes a
+ * copy, publishes it and frees the old one after a grace period.
  *
  * knob_list is the one list of sysctls: key, type, field, range, default. Kernel names have the
  * kernel's defaults and units; times are seconds outside and milliseconds in the block.
@@ -68,7 +68,7 @@ struct knobs {
 	bool checksum; /* verify transport checksums */
 	bool acct;
 	bool timestamp;
-	bool icmp_inner_checksum; /* sluice.icmp_inner_checksum: drop errors whose inner IP sum is bad */
+	bool icmp_inner_checksum; /* sluice.icmp_inner_checksum: drop errors with a bad inner sum */
 	uint8_t invalid;          /* sluice.invalid: enum knob_invalid */
 	uint32_t refs;            /* control side only */
 };
@@ -103,8 +103,8 @@ void knob_format(const struct knobs *k, const struct knob *knob, char *buf, unsi
 /* A block of its own with the values of `from` and one reference; NULL when memory is short. */
 struct knobs *knobs_dup(const struct knobs *from);
 
-/* Gives a reference back. True when it was the last: the caller frees the block with free(), a grace
- * period after a worker could last find it. */
+/* Gives a reference back. True when it was the last: the caller frees the block with free(), a
+ * grace period after a worker could last find it. */
 bool knobs_put(struct knobs *k);
 
 #endif

@@ -5,14 +5,15 @@
  * Life cycle: ALIVE → DYING → DEAD. All functions are for the control thread, except where a header
  * says "worker". A batch is created or destroyed as a whole:
  *
- *   netns_create_batch()   builds all aside, publishes them with one step; a refused name undoes all
+ *   netns_create_batch()   builds all aside, publishes them with one step; a refusal undoes all
  *   netns_kill_batch()     marks all DYING: no worker admits a connection to them after the next
  *                          grace period; the caller has taken their links away before
  *   (caller: one grace period, then one purge of the entry pool for the whole batch)
  *   netns_free_batch()     after one more grace period: DEAD, memory and ids are given back
  *
- * Ids are dense (0 is init), at most NETNS_MAX alive, and are reused; the generation counts the uses
- * of an id, so that what still carries (id, generation) of a dead one never touches its successor.
+ * Ids are dense (0 is init), at most NETNS_MAX alive, and are reused; the generation counts the
+ * uses of an id, so that what still carries (id, generation) of a dead one never touches its
+ * successor.
  */
 #ifndef NETNS_H
 #define NETNS_H
@@ -41,7 +42,7 @@ struct netns_drops {
 struct netns_counters {
 	uint64_t packets; /* received on its links */
 	uint64_t bytes;
-	int64_t entries;  /* inserted less freed by this thread: only the sum over threads has meaning */
+	int64_t entries;  /* inserted less freed by this thread: only the sum of all has meaning */
 	uint64_t created; /* entries inserted, ever */
 	struct netns_drops *drops; /* NULL until the first drop */
 	uint64_t unused[3];
@@ -79,19 +80,20 @@ unsigned int netns_registry_threads(const struct netns_registry *r);
 struct netns *netns_init_ns(struct netns_registry *r);
 struct netns *netns_find(struct netns_registry *r, const char *name); /* ALIVE ones only, or NULL */
 struct netns *netns_by_id(struct netns_registry *r, uint32_t id);     /* any state, or NULL */
-unsigned int netns_count(const struct netns_registry *r);             /* ALIVE ones, init included */
+unsigned int netns_count(const struct netns_registry *r);             /* ALIVE ones, with init */
 
-/* The next ALIVE namespace in order of ids at or after *id, which moves behind it; NULL at the end. */
+/* The next ALIVE namespace in order of ids at or after *id, which moves behind it; NULL at the
+ * end. */
 struct netns *netns_next(struct netns_registry *r, uint32_t *id);
 
-/* 0, or refuses with -EINVAL and the name in the message: 1–63 of A-Za-z0-9._-, and no word of the command language (the
- * caller checks that). */
+/* 0, or refuses with -EINVAL and the name in the message: 1–63 of A-Za-z0-9._-, and no word of the
+ * command language (the caller checks that). */
 int netns_name_valid(const char *name, struct sl_err *err);
 
 /*
- * All or nothing: on a refusal (invalid name, taken, twice in the batch: the message says which; too
- * many; memory) nothing has changed. Knobs are inherited from parent. out[i], when out is not NULL,
- * is set for each. 0 or -errno.
+ * All or nothing: on a refusal (invalid name, taken, twice in the batch: the message says which;
+ * too many; memory) nothing has changed. Knobs are inherited from parent. out[i], when out is not
+ * NULL, is set for each. 0 or -errno.
  */
 int netns_create_batch(struct netns_registry *r, const char *const names[], unsigned int n,
 	const struct netns *parent, struct netns **out, struct sl_err *err);
@@ -103,9 +105,9 @@ void netns_kill_batch(struct netns_registry *r, struct netns *const ns[], unsign
 /* After the grace period that follows the purge. */
 void netns_free_batch(struct netns_registry *r, struct netns *const ns[], unsigned int n);
 
-/* Replaces the knobs of one namespace by a changed copy. The old block, if no other namespace shares
- * it, goes after a grace period: on the helper thread, or at once when that is not running, which it
- * may only be where no worker reads at the same time (replay, tests). 0 or -ENOMEM. */
+/* Replaces the knobs of one namespace by a changed copy. The old block, if no other namespace
+ * shares it, goes after a grace period: on the helper thread, or at once when that is not running,
+ * which it may only be where no worker reads at the same time (replay, tests). 0 or -ENOMEM. */
 int netns_set_knobs(struct netns *ns, const struct knobs *changed, struct sl_err *err);
 
 /* Sums over the threads; a snapshot that may be torn between threads, not within a counter. */

@@ -17,15 +17,17 @@ NEEDS_INTERFACES = ['gateway.conf', 'af-xdp.conf', 'tap.conf']
 
 IN_NAMESPACE = ['unshare', '--net', '--', 'sh', '-c', """
 for i in 1 2; do
-	ip link add eth$i type veth peer name peer$i && ip link set eth$i up && ip link set peer$i up
+	ip link add eth$i type veth peer name peer$i
+	ip link set eth$i up
+	ip link set peer$i up
 done
 exec "$@\"""", 'sh']
 
 
 def test_every_configuration_is_tested():
     configurations = {p.name for p in CONFIG.glob('*.conf')}
-    assert configurations == {'demo.conf', 'cgn.conf', 'nic.conf', '90-sluice-hugepages.conf',
-                              *NEEDS_INTERFACES}
+    others = {'demo.conf', 'cgn.conf', 'nic.conf', '90-sluice-hugepages.conf'}
+    assert configurations == others | set(NEEDS_INTERFACES)
 
 
 @pytest.mark.parametrize('name', NEEDS_INTERFACES)
@@ -51,7 +53,8 @@ def test_timers_are_inherited(daemon):
 
 
 def test_timers_keep_to_the_rfcs():
-    seconds = dict(re.findall(r'nf_conntrack_(\w+)=(\d+)$', (CONFIG / 'cgn.conf').read_text(), re.M))
+    text = (CONFIG / 'cgn.conf').read_text()
+    seconds = dict(re.findall(r'nf_conntrack_(\w+)=(\d+)$', text, re.M))
     assert int(seconds['tcp_timeout_established']) >= 2 * 3600 + 4 * 60
     assert all(int(v) >= 240 for k, v in seconds.items() if k.startswith('tcp_timeout'))
     assert int(seconds['udp_timeout']) >= 120 and int(seconds['icmp_timeout']) >= 60

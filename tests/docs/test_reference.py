@@ -38,7 +38,7 @@ def test_knobs(daemon):
 
 
 def test_commands(sluicectl):
-    """`help` prints one command a line; `help COMMAND` its usage, which the page has word for word."""
+    """`help` prints one command a line; `help COMMAND` its usage, which the page has as it is."""
     page = [line.strip() for line in (DOCS / 'commands.md').read_text().splitlines()
             if line.startswith('    ')]
     text = subprocess.run([sluicectl, 'help'], capture_output=True, text=True, check=True).stdout

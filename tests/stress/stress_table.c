@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table under threads: workers look up, insert, track, expire and delete the same and different
- * flows, while the control thread lists, flushes and resizes. Run it under thread and address sanitizer.
+ * flows, while the control thread lists, flushes and resizes. Run it under thread and address
+ * sanitizer.
  *
  * What must hold:
  *   - flows that stay ("stable") are found in both directions, always, and as the same entry
@@ -209,7 +210,8 @@ static bool
 not_stable(const struct ct_view *v, const void *arg)
 {
 	(void)arg;
-	return rte_be_to_cpu_32(v->entry.orig.tuple.src.w[0]) >> 20 != (0x0a000000u >> 20 | KIND_STABLE) &&
+	return rte_be_to_cpu_32(v->entry.orig.tuple.src.w[0]) >> 20 !=
+		       (0x0a000000u >> 20 | KIND_STABLE) &&
 	       rte_be_to_cpu_32(v->entry.reply.tuple.src.w[0]) >> 20 !=
 		       (0x0a000000u >> 20 | KIND_STABLE);
 }
@@ -348,7 +350,8 @@ static void
 parse_options(int argc, char **argv)
 {
 	static const struct option options[] = {{"seconds", required_argument, NULL, 's'},
-		{"threads", required_argument, NULL, 't'}, {"seed", required_argument, NULL, 'r'}, {0}};
+		{"threads", required_argument, NULL, 't'},
+		{"seed", required_argument, NULL, 'r'}, {0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -392,7 +395,8 @@ main(int argc, char **argv)
 		sum.race_lost += s.race_lost;
 		sum.expired += s.expired;
 	}
-	printf("%" PRIu64 " lookups, %" PRIu64 " inserts, %" PRIu64 " races lost, %" PRIu64 " expired\n",
+	printf("%" PRIu64 " lookups, %" PRIu64 " inserts, %" PRIu64 " races lost, %" PRIu64
+	       " expired\n",
 		sum.lookups, sum.insert, sum.race_lost, sum.expired);
 	REQUIRE(sum.insert > 0 && sum.expired > 0);
 	ct_destroy(ct);

@@ -36,8 +36,8 @@ setup(void **state)
 
 	assert_non_null(gw);
 	gw->netns = netns_registry_create(1, 0, NULL);
-	assert_int_equal(netns_create_batch(gw->netns, names, 2, netns_init_ns(gw->netns), NULL, NULL),
-		0);
+	assert_int_equal(
+		netns_create_batch(gw->netns, names, 2, netns_init_ns(gw->netns), NULL, NULL), 0);
 	*state = gw;
 	return 0;
 }
@@ -131,18 +131,23 @@ test_refusals(void **state)
 		{{"l", "p9", "red", NULL, 9, 0}, -ENOENT, "no port p9: add it first"},
 		{{"l", "p0", "grey\n", NULL, 9, 0}, -ENOENT, "no namespace grey?: add it first"},
 		{{"a", "p0", "red", NULL, 9, 0}, -EEXIST, "namespace red has a link a already"},
-		{{"l", "p0", "red", NULL, 4095, 0}, -EINVAL, "VLAN 4095 is out of range: 1 to 4094"},
-		{{"l", "p0", "red", NULL, 9, 4095}, -EINVAL, "VLAN 4095 is out of range: 1 to 4094"},
+		{{"l", "p0", "red", NULL, 4095, 0}, -EINVAL,
+			"VLAN 4095 is out of range: 1 to 4094"},
+		{{"l", "p0", "red", NULL, 9, 4095}, -EINVAL,
+			"VLAN 4095 is out of range: 1 to 4094"},
 		{{"l", "p0", "red", NULL, 65535, 0}, -EINVAL, "VLAN 65535 is out of range"},
 		{{"l", "p0", "red", NULL, 0, 7}, -EINVAL, "inner VLAN 7 needs an outer VLAN"},
 		{{"l", "p0", "blue", NULL, 1, 0}, -EEXIST,
 			"port p0, vlan 1 is link a of namespace red already"},
 		{{"l", "p0", "blue", NULL, 2, 3}, -EEXIST, "port p0, vlan 2.3 is link b"},
 		{{"l", "p0", "blue", NULL, 0, 0}, -EEXIST, "port p0, untagged is link c"},
-		{{"l", "p0", "red", "x", 9, 0}, -ENOENT, "no link x in namespace red to be the peer"},
-		{{"l", "p0", "red", "l", 9, 0}, -ENOENT, "no link l in namespace red to be the peer"},
+		{{"l", "p0", "red", "x", 9, 0}, -ENOENT,
+			"no link x in namespace red to be the peer"},
+		{{"l", "p0", "red", "l", 9, 0}, -ENOENT,
+			"no link l in namespace red to be the peer"},
 		{{"l", "p0", "blue", "c", 9, 0}, -ENOENT, "no link c in namespace blue"},
-		{{"l", "p0", "red", "a", 9, 0}, -EBUSY, "link a of namespace red has the peer b already"},
+		{{"l", "p0", "red", "a", 9, 0}, -EBUSY,
+			"link a of namespace red has the peer b already"},
 	};
 	struct gateway *gw = *state;
 	struct link_spec b = {"b", "p0", "red", "a", 2, 3};

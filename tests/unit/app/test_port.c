@@ -177,7 +177,8 @@ static void
 test_queues_are_spread_over_workers(void **state)
 {
 	(void)state;
-	/* Two queues of one port, and the single queue of the next port goes to the other worker. */
+	/* Two queues of one port, and the single queue of the next port goes to the other
+	 * worker. */
 	assert_int_equal(port_add(&gw, "a", "net_null0", 0, NULL), 0);
 	assert_int_equal(port_find(&gw, "a")->n_queues, 2);
 	assert_int_equal(port_find(&gw, "a")->n_txq, 2);

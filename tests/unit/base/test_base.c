@@ -73,8 +73,8 @@ test_hash_bulk_is_one_by_one(void **state)
 		assert_true(in[i].out == sl_hash(&h, in[i].key));
 }
 
-/* SipHash-2-4 of 00 … 2b under the key 00 … 0f, from a second implementation that gives the value of
- * the paper's appendix A. */
+/* SipHash-2-4 of 00 … 2b under the key 00 … 0f, from a second implementation that gives the value
+ * of the paper's appendix A. */
 static void
 test_siphash_is_siphash(void **state)
 {

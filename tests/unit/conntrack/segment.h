@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets for the tests of the state machines: transport headers in a buffer of exactly their length,
- * so that a read behind them is found, and a connection that is fed with them as ct_begin() and
- * ct_track() do it.
+ * Packets for the tests of the state machines: transport headers in a buffer of exactly their
+ * length, so that a read behind them is found, and a connection that is fed with them as ct_begin()
+ * and ct_track() do it.
  */
 #ifndef TEST_SEGMENT_H
 #define TEST_SEGMENT_H
@@ -115,8 +115,8 @@ conn_feed(struct conn *c, struct segment *s, unsigned int dir)
 
 /*
  * What happened and what a listing shows then, in one line: "ESTABLISHED 432000 ASSURED",
- * "invalid-tcp-window: SYN_RECV 60", "reopen: SYN_SENT 120 UNREPLIED", "kill". UNREPLIED and ASSURED
- * as conntrack -L has them, seconds rounded down.
+ * "invalid-tcp-window: SYN_RECV 60", "reopen: SYN_SENT 120 UNREPLIED", "kill". UNREPLIED and
+ * ASSURED as conntrack -L has them, seconds rounded down.
  */
 static inline const char *
 conn_show(const struct conn *c, const struct segment *s, enum ct_proto_verdict v)
@@ -131,8 +131,9 @@ conn_show(const struct conn *c, const struct segment *s, enum ct_proto_verdict v
 		return "kill";
 	if (v == CT_PROTO_INVALID && !c->begun)
 		return sl_drop_name(s->pkt.reason);
-	n = v == CT_PROTO_INVALID ? snprintf(line, sizeof(line), "%s: ", sl_drop_name(s->pkt.reason))
-				  : snprintf(line, sizeof(line), "%s", verdicts[v]);
+	n = v == CT_PROTO_INVALID
+		    ? snprintf(line, sizeof(line), "%s: ", sl_drop_name(s->pkt.reason))
+		    : snprintf(line, sizeof(line), "%s", verdicts[v]);
 	if (proto->state_name != NULL)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, "%s ", proto->state_name(&c->e));
 	n += snprintf(line + n, sizeof(line) - (size_t)n, "%d",

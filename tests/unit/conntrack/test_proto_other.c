@@ -149,7 +149,8 @@ static void
 test_generic(void **state)
 {
 	static const struct step steps[] = {
-		{'A', 0, "600 UNREPLIED"}, {'B', 0, "600"}, {'w', 5000, "595"}, {'A', 0, "600"}, {0}};
+		{'A', 0, "600 UNREPLIED"}, {'B', 0, "600"}, {'w', 5000, "595"}, {'A', 0, "600"},
+		{0}};
 	static const uint8_t protos[] = {IPPROTO_ESP, 89, 47 + 100};
 	struct conn c;
 	unsigned int i;

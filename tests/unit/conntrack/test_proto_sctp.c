@@ -18,9 +18,11 @@ static const struct {
 	const char *name;
 	uint8_t type, len;
 } chunk_types[] = {
-	{"DATA", 0, 17}, {"INIT", 1, 20}, {"INIT-ACK", 2, 24}, {"SACK", 3, 16}, {"HEARTBEAT", 4, 12},
+	{"DATA", 0, 17}, {"INIT", 1, 20}, {"INIT-ACK", 2, 24}, {"SACK", 3, 16},
+	{"HEARTBEAT", 4, 12},
 	{"HEARTBEAT-ACK", 5, 12}, {"ABORT", 6, 4}, {"SHUTDOWN", 7, 8}, {"SHUTDOWN-ACK", 8, 4},
-	{"ERROR", 9, 8}, {"COOKIE-ECHO", 10, 9}, {"COOKIE-ACK", 11, 4}, {"SHUTDOWN-COMPLETE", 14, 4},
+	{"ERROR", 9, 8}, {"COOKIE-ECHO", 10, 9}, {"COOKIE-ACK", 11, 4},
+	{"SHUTDOWN-COMPLETE", 14, 4},
 };
 
 static const struct step associated[] = {
@@ -153,7 +155,8 @@ static const struct {
 	{"chunks out of place", associated, STEPS(
 		{'A', 0, "INIT=1 DATA", "invalid-sctp-chunk: ESTABLISHED 210 ASSURED"},
 		{'A', 22, "DATA COOKIE-ECHO", "invalid-sctp-chunk: ESTABLISHED 210 ASSURED"},
-		{'A', 22, "DATA SHUTDOWN-COMPLETE", "invalid-sctp-chunk: ESTABLISHED 210 ASSURED"})},
+		{'A', 22, "DATA SHUTDOWN-COMPLETE",
+			"invalid-sctp-chunk: ESTABLISHED 210 ASSURED"})},
 	{"nothing of a packet counts when a part is wrong", associated, STEPS(
 		{'A', 22, "SHUTDOWN INIT=1", "invalid-sctp-chunk: ESTABLISHED 210 ASSURED"})},
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TCP scenarios: segments of a client A and a server B with what the connection must look like after
- * each. Sequence numbers count from each side's base; every scenario runs with bases and clocks about
- * their wraps.
+ * TCP scenarios: segments of a client A and a server B with what the connection must look like
+ * after each. Sequence numbers count from each side's base; every scenario runs with bases and
+ * clocks about their wraps.
  */
 #include "segment.h"
 
@@ -19,7 +19,7 @@ struct step {
 	bool seq_zero;     /* zero on the wire, whatever the base */
 	const char *options;
 	uint8_t options_len;
-	bool sack;         /* options are a SACK of [sack_left, sack_right) of the other side's data */
+	bool sack;         /* options are a SACK of [sack_left, sack_right) of the other side */
 	uint32_t sack_left, sack_right;
 };
 
@@ -221,7 +221,7 @@ static const struct scenario reopening[] = {
 		{'B', "SA", 7, 90001, 0, "SYN_RECV 60 ASSURED", OPTIONS("\3\3\7\0")},
 		{'A', "A", 90001, 8, 0, "ESTABLISHED 432000 ASSURED", .win = 2000},
 		{'B', "A", 8 + 200000, 90001, 0, "ESTABLISHED 300 ASSURED"}, /* scaled window */
-		{'A', "A", 1001, 5001, 0, "ESTABLISHED 300 ASSURED"})}, /* the old one: of no effect */
+		{'A', "A", 1001, 5001, 0, "ESTABLISHED 300 ASSURED"})}, /* the old one: no effect */
 	{"server that has forgotten refuses the SYN", established, NULL, STEPS(
 		{'A', "S", 90000, 0, 0, "ESTABLISHED 432000 ASSURED"},
 		{'B', "RA", 0, 90001, 0, "CLOSE 10 ASSURED", .seq_zero = true})},
@@ -448,8 +448,8 @@ play(struct conn *c, const char *name, const struct step *steps, const uint32_t 
 		shown = conn_show(c, &s, v);
 		if (strcmp(shown, steps[i].want) != 0)
 			fail_msg("%s, step %u (%c %s), bases %u %u: is \"%s\", not \"%s\"", name, i,
-				steps[i].side, steps[i].flags ? steps[i].flags : "", base[0], base[1],
-				shown, steps[i].want);
+				steps[i].side, steps[i].flags ? steps[i].flags : "", base[0],
+				base[1], shown, steps[i].want);
 		segment_free(&s);
 	}
 }
@@ -459,7 +459,8 @@ run_all(const struct scenario *scenarios, unsigned int n)
 {
 	/* The second runs over the wrap from handshake to data, the third from data on. */
 	static const uint32_t bases[][2] = {
-		{0, 0}, {UINT32_MAX - 1000, UINT32_MAX - 5000}, {UINT32_MAX - 1020, UINT32_MAX - 40000},
+		{0, 0}, {UINT32_MAX - 1000, UINT32_MAX - 5000},
+		{UINT32_MAX - 1020, UINT32_MAX - 40000},
 		{INT32_MAX - 1000, UINT32_MAX - 70000}, {UINT32_MAX - 900010, INT32_MAX - 5003}};
 	struct conn c;
 	unsigned int i, b;

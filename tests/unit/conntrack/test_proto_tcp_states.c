@@ -49,7 +49,8 @@ make(struct segment *s, uint8_t flags)
 	s->l4[14] = 0xff;
 }
 
-/* A connection that has come to `state`: of both sides the window is known, nothing is under way. */
+/* A connection that has come to `state`: of both sides the window is known, nothing is under
+ * way. */
 static void
 stand(struct conn *c, unsigned int state)
 {
@@ -102,8 +103,8 @@ test_every_transition(void **state)
 			is = outcome(&c, conn_feed(&c, &s, expected[i].dir));
 			if (strcmp(is, want) != 0)
 				fail_msg("%s of %s in %s: %s, not %s", expected[i].kind,
-					expected[i].dir ? "reply" : "original", short_names[from], is,
-					want);
+					expected[i].dir ? "reply" : "original", short_names[from],
+					is, want);
 			if (strcmp(want, "!") == 0) {
 				assert_int_equal(s.pkt.reason, SL_DROP_INV_TCP_STATE);
 				assert_int_equal(c.e.proto.tcp.state, from);
@@ -177,8 +178,9 @@ test_every_combination_of_flags(void **state)
 			before = c.e;
 			make(&s, (uint8_t)flags);
 			v = conn_feed(&c, &s, dir);
-			assert_true((v == CT_PROTO_INVALID && s.pkt.reason == SL_DROP_INV_TCP_FLAGS) ==
-				    !flags_are_sound(flags));
+			assert_true(
+				(v == CT_PROTO_INVALID && s.pkt.reason == SL_DROP_INV_TCP_FLAGS) ==
+				!flags_are_sound(flags));
 			if (!flags_are_sound(flags))
 				assert_memory_equal(&c.e, &before, sizeof(before));
 			segment_free(&s);
@@ -197,7 +199,8 @@ test_hostile_options(void **state)
 		bool sack;
 	} lists[] = {
 		{"none", "", 0, 0, false},
-		{"forty of NOP", "\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"
+		{"forty of NOP",
+			"\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"
 				 "\1\1\1\1\1\1", 40, 0, false},
 		{"MSS of length 0", "\2\0\3\3\7\0\0\0", 8, 0, false},
 		{"MSS of length 1", "\2\1\3\3\7\0\0\0", 8, 0, false},

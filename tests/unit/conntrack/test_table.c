@@ -508,7 +508,8 @@ test_chain_bound_refuses_and_counts(void **state)
 static void
 test_clock_wraps_under_a_flow(void **state)
 {
-	static const uint64_t wraps_ms[] = {UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(1) << 48};
+	static const uint64_t wraps_ms[] = {
+		UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(1) << 48};
 	struct fixture *f = *state;
 	unsigned int i;
 	struct pkt p;
@@ -569,7 +570,8 @@ test_too_little_memory_is_refused(void **state)
 	assert_non_null(strstr(err.msg, "nf_conntrack_buckets"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f)       cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST_SMALL(f) cmocka_unit_test_setup_teardown(f, setup_small, teardown)
 
 int
 main(void)
@@ -583,7 +585,7 @@ main(void)
 		TEST(test_stale_reference_is_a_miss),
 		TEST(test_sweep_destroys_what_nobody_touches),
 		TEST(test_shortened_deadline_is_seen_by_the_sweep),
-		cmocka_unit_test_setup_teardown(test_full_pool_refuses_by_name, setup_small, teardown),
+		TEST_SMALL(test_full_pool_refuses_by_name),
 		TEST(test_full_namespace_refuses_alone),
 		TEST(test_identical_flows_of_many_namespaces_spread),
 		TEST(test_walk_lists_each_once_in_slices),

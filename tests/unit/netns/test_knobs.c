@@ -198,10 +198,12 @@ test_refusal_names_the_range(void **state)
 	knobs_default(&k);
 	assert_int_equal(knob_parse(&k, knob_find("nf_conntrack_tcp_timeout_close"), "x", &err),
 		-EINVAL);
-	assert_string_equal(err.msg, "net.netfilter.nf_conntrack_tcp_timeout_close takes a number of "
-				     "seconds from 0 to 2147000");
+	assert_string_equal(err.msg,
+		"net.netfilter.nf_conntrack_tcp_timeout_close takes a number of "
+		"seconds from 0 to 2147000");
 	assert_int_equal(knob_parse(&k, knob_find("nf_conntrack_max"), "0", &err), -EINVAL);
-	assert_string_equal(err.msg, "net.netfilter.nf_conntrack_max takes a number from 1 to 67108864");
+	assert_string_equal(
+		err.msg, "net.netfilter.nf_conntrack_max takes a number from 1 to 67108864");
 	assert_int_equal(knob_parse(&k, knob_find("sluice.invalid"), "x", &err), -EINVAL);
 	assert_string_equal(err.msg, "sluice.invalid takes auto, kernel or drop");
 }

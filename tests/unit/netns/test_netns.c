@@ -405,8 +405,8 @@ check_large_batch(struct netns_registry *r, unsigned int n, double max_ms)
 	destroy(r, ns, n);
 	destroyed = cpu_ms() - start;
 	assert_int_equal(netns_count(r), 1);
-	print_message("%u namespaces: created in %.2f ms, destroyed in %.2f ms, %zu bytes each\n", n,
-		created, destroyed, heap / n);
+	print_message("%u namespaces: created in %.2f ms, destroyed in %.2f ms, %zu bytes each\n",
+		n, created, destroyed, heap / n);
 	assert_true(created < max_ms);
 	assert_true(destroyed < max_ms);
 	assert_true(heap < n * 2000u);
