@@ -93,7 +93,8 @@ call_netns(struct call *c, const char *name, struct netns **ns)
 	if (*ns == NULL)
 		return sl_refuse(&c->err, ENOENT, "%s: there is no namespace \"%s\"", name, value);
 	if (c->txn != NULL && txn_deletes(c->txn, *ns))
-		return sl_refuse(&c->err, ENOENT, "%s: \"%s\" is deleted by this batch", name, value);
+		return sl_refuse(
+			&c->err, ENOENT, "%s: \"%s\" is deleted by this batch", name, value);
 	return 0;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands: what the language of grammar.h does. The front ends (socket, configuration file, replay)
- * make a call of a checked request and run it; handlers know no front end.
+ * Commands: what the language of grammar.h does. The front ends (socket, configuration file,
+ * replay) make a call of a checked request and run it; handlers know no front end.
  *
  * To add a command: a row in grammar_table.c; a handler in app/commands/FAMILY.c, in that file's
  * array of handlers; for a new family, the array in the list at the top of command.c. The text that
- * sluicectl prints for the result is made in app/sluicectl/render*.c; without a function there it is
- * printed as "key value" lines. A unit test holds table and handlers against each other.
+ * sluicectl prints for the result is made in app/sluicectl/render*.c; without a function there it
+ * is printed as "key value" lines. A unit test holds table and handlers against each other.
  */
 #ifndef COMMAND_H
 #define COMMAND_H
@@ -27,8 +27,8 @@ struct call;
 struct call_sink {
 	/* Takes the reference. */
 	void (*item)(struct call *c, json_t *item);
-	/* True when the sink has enough for now: the handler's step() returns TASK_MORE, and is called
-	 * again once the sink has drained. */
+	/* True when the sink has enough for now: the handler's step() returns TASK_MORE, and is
+	 * called again once the sink has drained. */
 	bool (*full)(const struct call *c);
 };
 
@@ -37,15 +37,15 @@ struct call {
 	struct gateway *gw;
 	const struct grammar_command *cmd;
 	const struct command_handler *handler;
-	json_t *params;    /* checked; an object. Borrowed: lives as long as the call */
-	struct txn *txn;   /* of commands with GRAMMAR_CHANGE, else NULL */
+	json_t *params;  /* checked; an object. Borrowed: lives as long as the call */
+	struct txn *txn; /* of commands with GRAMMAR_CHANGE, else NULL */
 	const struct call_sink *sink;
 	void *sink_arg;
-	bool once;         /* no event loop: an endless command ends with what there is */
+	bool once; /* no event loop: an endless command ends with what there is */
 	/* set by the handler */
-	json_t *result;    /* NULL: {} */
-	struct sl_err err; /* when it returns an error */
-	void *state;       /* freed by end() */
+	json_t *result;       /* NULL: {} */
+	struct sl_err err;    /* when it returns an error */
+	void *state;          /* freed by end() */
 	unsigned int wait_ms; /* with TASK_WAIT: step() is due after this time; 0: when woken */
 	/* front end's and command_wake()'s */
 	struct task *task;
@@ -56,13 +56,14 @@ struct call {
 struct command_handler {
 	const char *method;
 	/*
-	 * Checks what the grammar cannot, and does the command, or starts it. 0 or -errno with c->err.
-	 * Changes register with c->txn (txn.h) how they are undone.
+	 * Checks what the grammar cannot, and does the command, or starts it. 0 or -errno with
+	 * c->err. Changes register with c->txn (txn.h) how they are undone.
 	 */
 	int (*run)(struct call *c);
 	/*
-	 * NULL for most. The first call follows run() within the same turn of the loop. A bounded slice of
-	 * a long answer, which calls call_item() as long as call_full() is false (a few more do no harm). TASK_WAIT needs wait_ms or somebody who calls call_wake(). A failure
+	 * NULL for most. The first call follows run() within the same turn of the loop. A bounded
+	 * slice of a long answer, which calls call_item() as long as call_full() is false (a few
+	 * more do no harm). TASK_WAIT needs wait_ms or somebody who calls call_wake(). A failure
 	 * sets c->status and returns TASK_DONE. When it is done the result is c->result, by default
 	 * {"count": number of items}.
 	 */
@@ -100,8 +101,8 @@ const struct command_handler *const *command_families(void);
 int command_run_text(struct gateway *gw, const char *line, json_t **result, struct sl_err *err);
 
 /* Prepares a call: checks the parameters and finds the handler. 0 or -errno with c->err. */
-int call_init(struct call *c, struct gateway *gw, const struct grammar_command *cmd,
-	json_t *params);
+int call_init(
+	struct call *c, struct gateway *gw, const struct grammar_command *cmd, json_t *params);
 
 /* Frees what is left of a call: state, result. */
 void call_end(struct call *c);

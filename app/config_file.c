@@ -23,7 +23,8 @@ run_line(struct gateway *gw, struct txn *txn, const char *line, struct sl_err *e
 	if (ret == 0)
 		ret = call_init(&c, gw, cmd, params);
 	if (ret == 0 && (cmd->flags & GRAMMAR_CHANGE) == 0)
-		ret = sl_refuse(&c.err, EINVAL, "%s: does not belong in a configuration file", cmd->words);
+		ret = sl_refuse(
+			&c.err, EINVAL, "%s: does not belong in a configuration file", cmd->words);
 	if (ret == 0)
 		ret = c.handler->run(&c);
 	call_end(&c);

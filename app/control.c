@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One thread with an event loop that sleeps when there is nothing to do. The order of starting: what
- * can be refused without side effects, then EAL, tables and ports, then the workers, and at last the
- * socket, so that who can connect sees a gateway that is complete.
+ * One thread with an event loop that sleeps when there is nothing to do. The order of starting:
+ * what can be refused without side effects, then EAL, tables and ports, then the workers, and at
+ * last the socket, so that who can connect sees a gateway that is complete.
  */
 #include "control.h"
 
@@ -96,7 +96,7 @@ open_doors(struct control *c, const struct control_options *o, struct sl_err *er
 
 /* In the reverse order; of what was not started nothing is done. */
 static void
-stop(struct control *c)
+stop_all(struct control *c)
 {
 	rpc_stop(c->rpc);
 	rpc_socket_remove();
@@ -119,7 +119,7 @@ stop(struct control *c)
 }
 
 static int
-start(struct control *c, const struct control_options *o, struct sl_err *err)
+start_all(struct control *c, const struct control_options *o, struct sl_err *err)
 {
 	int ret;
 
@@ -142,13 +142,13 @@ control_run(const struct control_options *o, struct sl_err *err)
 	int ret;
 
 	signal(SIGPIPE, SIG_IGN);
-	ret = start(&c, o, err);
+	ret = start_all(&c, o, err);
 	if (ret == 0) {
 		SL_LOG(NOTICE, "%u worker%s, listening on %s", c.gw->n_workers,
 			c.gw->n_workers == 1 ? "" : "s", o->socket);
 		event_base_dispatch(c.base);
 	}
-	stop(&c);
+	stop_all(&c);
 	rte_eal_cleanup();
 	return ret;
 }

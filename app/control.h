@@ -7,7 +7,7 @@
 
 struct control_options {
 	struct eal_options eal;
-	const char *config;  /* file */
+	const char *config; /* file */
 	const char *socket;
 	const char *group;   /* of the socket; NULL: the daemon's own */
 	const char *metrics; /* ADDR:PORT; NULL: no endpoint */

@@ -99,11 +99,14 @@ parse_status(struct ct_match *m, const char *text, struct sl_err *err)
 	for (;; text += len + 1) {
 		len = strcspn(text, ",");
 		for (i = 0; i < RTE_DIM(names); i++)
-			if (strlen(names[i].name) == len && strncasecmp(names[i].name, text, len) == 0)
+			if (strlen(names[i].name) == len &&
+				strncasecmp(names[i].name, text, len) == 0)
 				break;
 		if (i == RTE_DIM(names))
-			return sl_refuse(err, EINVAL, "status: \"%s\" is not of ASSURED, SEEN_REPLY, UNREPLIED, "
-				"SRC_NAT, DST_NAT", grammar_quote(text, q, sizeof(q)));
+			return sl_refuse(err, EINVAL,
+				"status: \"%s\" is not of ASSURED, SEEN_REPLY, UNREPLIED, "
+				"SRC_NAT, DST_NAT",
+				grammar_quote(text, q, sizeof(q)));
 		m->status_set |= names[i].set;
 		m->status_clear |= names[i].clear;
 		m->fields |= BY_STATUS;
@@ -115,10 +118,10 @@ parse_status(struct ct_match *m, const char *text, struct sl_err *err)
 static int
 parse_state(struct ct_match *m, const char *text, struct sl_err *err)
 {
-	static const char *const names[] = {"NONE", "SYN_SENT", "SYN_RECV", "ESTABLISHED", "FIN_WAIT",
-		"CLOSE_WAIT", "LAST_ACK", "TIME_WAIT", "CLOSE", "SYN_SENT2", "CLOSED", "COOKIE_WAIT",
-		"COOKIE_ECHOED", "SHUTDOWN_SENT", "SHUTDOWN_RECD", "SHUTDOWN_ACK_SENT",
-		"HEARTBEAT_SENT"};
+	static const char *const names[] = {"NONE", "SYN_SENT", "SYN_RECV", "ESTABLISHED",
+		"FIN_WAIT", "CLOSE_WAIT", "LAST_ACK", "TIME_WAIT", "CLOSE", "SYN_SENT2", "CLOSED",
+		"COOKIE_WAIT", "COOKIE_ECHOED", "SHUTDOWN_SENT", "SHUTDOWN_RECD",
+		"SHUTDOWN_ACK_SENT", "HEARTBEAT_SENT"};
 	char q[48];
 	unsigned int i;
 
@@ -205,7 +208,8 @@ match_ports(const struct ct_match *m, const struct tuple *t)
 {
 	if ((m->fields & (BY_SPORT | BY_DPORT)) == 0)
 		return true;
-	return has_ports(t->proto) && ((m->fields & BY_SPORT) == 0 || ntohs(t->sport) == m->sport) &&
+	return has_ports(t->proto) &&
+	       ((m->fields & BY_SPORT) == 0 || ntohs(t->sport) == m->sport) &&
 	       ((m->fields & BY_DPORT) == 0 || ntohs(t->dport) == m->dport);
 }
 
@@ -229,7 +233,8 @@ match_addresses(const struct ct_match *m, const struct ct_entry *e)
 
 	if ((m->fields & BY_ADDRESS) == 0)
 		return true;
-	return prefix_match(&m->src, o->family, &o->src) && prefix_match(&m->dst, o->family, &o->dst) &&
+	return prefix_match(&m->src, o->family, &o->src) &&
+	       prefix_match(&m->dst, o->family, &o->dst) &&
 	       prefix_match(&m->reply_src, r->family, &r->src) &&
 	       prefix_match(&m->reply_dst, r->family, &r->dst);
 }

@@ -91,9 +91,9 @@ ct_format_json(const struct ct_view *v, struct sl_now now)
 		e->ns->name, "family", t->family == TUPLE_IPV6 ? "ipv6" : "ipv4", "proto",
 		ct_proto_name(t->proto), "protonum", t->proto, "state",
 		proto->state_name != NULL ? proto->state_name(e) : NULL, "timeout",
-		(json_int_t)(v->left_ms / (int)SL_MSEC_PER_SEC), "status", status_list(e->status), "mark",
-		(json_int_t)e->mark, "zone", t->zone, "helper", "orig", direction(&e->orig, knobs->acct),
-		"reply", direction(&e->reply, knobs->acct));
+		(json_int_t)(v->left_ms / (int)SL_MSEC_PER_SEC), "status", status_list(e->status),
+		"mark", (json_int_t)e->mark, "zone", t->zone, "helper", "orig",
+		direction(&e->orig, knobs->acct), "reply", direction(&e->reply, knobs->acct));
 	if (o != NULL && knobs->timestamp && now.ns >= e->start_ns)
 		add(o, "delta-time", (now.ns - e->start_ns) / SL_NSEC_PER_SEC);
 	return o;

@@ -52,8 +52,10 @@ eal_parse_cores(const char *text, unsigned int cores[GW_WORKERS_MAX], struct sl_
 		if (s[0] >= '0' && s[0] <= '9' && end[0] == '-' && end[1] >= '0' && end[1] <= '9')
 			last = strtoul(end + 1, &end, 10);
 		if (s[0] < '0' || s[0] > '9' || (*end != ',' && *end != '\0') || last < first)
-			return sl_refuse(err, EINVAL, "--workers: \"%.40s\" is no list of cores such as 0-1 or "
-				"1,3", text);
+			return sl_refuse(err, EINVAL,
+				"--workers: \"%.40s\" is no list of cores such as 0-1 or "
+				"1,3",
+				text);
 		for (; first <= last; first++) {
 			n = add_core(cores, n, first, err);
 			if (n < 0)
@@ -88,7 +90,8 @@ choose_cores(const char *text, const cpu_set_t *allowed, unsigned int cores[GW_W
 	n = eal_parse_cores(text, cores, err);
 	for (i = 0; i < n; i++)
 		if (!CPU_ISSET(cores[i], allowed))
-			return sl_refuse(err, EINVAL, "--workers: there is no core %u that this process may use",
+			return sl_refuse(err, EINVAL,
+				"--workers: there is no core %u that this process may use",
 				cores[i]);
 	return n;
 }
@@ -201,11 +204,16 @@ choose_pages(const struct eal_options *o, bool *huge, struct sl_err *err)
 	if (*huge)
 		return 0;
 	if (available_mb() < need)
-		return sl_refuse(err, ENOMEM, "--memory: %lu MB are asked for and %lu MB available: free "
-			"some, or give a smaller --memory", need, available_mb());
+		return sl_refuse(err, ENOMEM,
+			"--memory: %lu MB are asked for and %lu MB available: free "
+			"some, or give a smaller --memory",
+			need, available_mb());
 	if (!o->no_huge)
-		SL_LOG(NOTICE, "%lu MB of huge pages free, %lu MB needed: using normal pages, which are slower "
-			"(vm.nr_hugepages=%lu gives enough)", have, need, (need + 1) / 2);
+		SL_LOG(NOTICE,
+			"%lu MB of huge pages free, %lu MB needed: using normal pages, which are "
+			"slower "
+			"(vm.nr_hugepages=%lu gives enough)",
+			have, need, (need + 1) / 2);
 	return 0;
 }
 
@@ -261,7 +269,8 @@ make_args(struct args *a, const struct eal_options *o, const char *lcores, bool 
 {
 	char memory[32];
 	const char *base[] = {"sluice", "--lcores", lcores, "--main-lcore", "0", "--file-prefix",
-		"sluice", "-a", "0000:00:00.0", "--log-level", "*:warning", "--log-level", "sluice.*:notice"};
+		"sluice", "-a", "0000:00:00.0", "--log-level", "*:warning", "--log-level",
+		"sluice.*:notice"};
 	unsigned int i;
 	int ret = 0;
 
@@ -272,7 +281,9 @@ make_args(struct args *a, const struct eal_options *o, const char *lcores, bool 
 		ret = add_arg(a, "--in-memory", err);
 	if (ret == 0 && !huge)
 		ret = add_arg(a, "--no-huge", err) != 0 || add_arg(a, "--no-shconf", err) != 0 ||
-			add_arg(a, "-m", err) != 0 || add_arg(a, memory, err) != 0 ? -ENOMEM : 0;
+				      add_arg(a, "-m", err) != 0 || add_arg(a, memory, err) != 0
+			      ? -ENOMEM
+			      : 0;
 	return ret == 0 ? add_extra(a, o->extra, err) : ret;
 }
 
@@ -289,8 +300,10 @@ init(const struct args *a, struct sl_err *err)
 	ret = rte_eal_init(a->n, v);
 	rte_log_set_global_level(level);
 	if (ret < 0)
-		return sl_refuse(err, rte_errno != 0 ? rte_errno : EINVAL, "DPDK does not start: %s; what it "
-			"says is above", rte_strerror(rte_errno));
+		return sl_refuse(err, rte_errno != 0 ? rte_errno : EINVAL,
+			"DPDK does not start: %s; what it "
+			"says is above",
+			rte_strerror(rte_errno));
 	return 0;
 }
 
@@ -307,7 +320,8 @@ eal_start(const struct eal_options *o, unsigned int lcores[GW_WORKERS_MAX], unsi
 
 	rte_openlog_stream(stderr);
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-		return sl_refuse(err, errno, "cannot read the cores of this process: %s", strerror(errno));
+		return sl_refuse(
+			err, errno, "cannot read the cores of this process: %s", strerror(errno));
 	n = choose_cores(o->workers, &allowed, cores, err);
 	if (n < 0)
 		return n;

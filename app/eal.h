@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * DPDK's environment, made from the few options that users know. Workers get an lcore each, pinned
- * to its core; the control thread is the main lcore and may run on any, so that it never waits behind
- * a polling worker that shares its core. Memory for packet buffers is taken in huge pages, or in
- * normal ones when there are too few.
+ * to its core; the control thread is the main lcore and may run on any, so that it never waits
+ * behind a polling worker that shares its core. Memory for packet buffers is taken in huge pages,
+ * or in normal ones when there are too few.
  */
 #ifndef EAL_H
 #define EAL_H
@@ -18,7 +18,8 @@ struct sl_err;
 #define EAL_MEMORY_MIN     32u
 
 struct eal_options {
-	const char *workers; /* list of cores, such as "0-1" or "1,3"; NULL: all but one, at least one */
+	const char *
+		workers; /* list of cores, such as "0-1" or "1,3"; NULL: all but one, at least one */
 	bool no_huge;
 	unsigned int memory; /* MB for packet buffers and ports; 0: EAL_MEMORY_DEFAULT */
 	const char *extra;   /* arguments for EAL as they are; NULL: none */
@@ -28,7 +29,7 @@ struct eal_options {
 int eal_start(const struct eal_options *options, unsigned int lcores[GW_WORKERS_MAX],
 	unsigned int *n_workers, struct sl_err *err);
 
-/* The number of packet buffers that the memory has room for, with some left for ports. After
+/* The number of packet buffers that the memory has room for, with some left for ports; after
  * eal_start(). */
 unsigned int eal_buffers(const struct eal_options *options);
 

@@ -73,8 +73,10 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	gw->pool = rte_pktmbuf_pool_create("sluice_buffers", config->buffers, BUFFER_CACHE, 0,
 		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	if (gw->pool == NULL)
-		return sl_refuse(err, ENOMEM, "too little memory for %u packet buffers (%s): give more by "
-			"--memory MB", config->buffers, rte_strerror(rte_errno));
+		return sl_refuse(err, ENOMEM,
+			"too little memory for %u packet buffers (%s): give more by "
+			"--memory MB",
+			config->buffers, rte_strerror(rte_errno));
 	return 0;
 }
 

@@ -25,20 +25,21 @@ struct gateway {
 	unsigned int n_workers;
 	struct port *ports[GW_PORTS_MAX]; /* by port.index; NULL where free */
 	struct rte_mempool *pool;         /* packet buffers */
-	bool replay;                      /* capture time, no EAL devices; cycles and pids print as null */
-	struct sl_now (*clock)(struct gateway *gw); /* the control side's clock: monotonic or capture */
-	struct ct_thread *ct_control;     /* the control thread's own */
+	bool replay; /* capture time, no EAL devices; cycles and pids print as null */
+	struct sl_now (*clock)(
+		struct gateway *gw);  /* the control side's clock: monotonic or capture */
+	struct ct_thread *ct_control; /* the control thread's own */
 };
 
 struct sl_err;
 
 struct gateway_config {
-	unsigned int n_workers;         /* 1 … GW_WORKERS_MAX */
-	const unsigned int *lcores;     /* of each worker; NULL in replay */
-	unsigned int buffers;           /* packet buffers of the pool */
-	uint32_t max_entries, buckets;  /* 0: the kernel's default */
+	unsigned int n_workers;        /* 1 … GW_WORKERS_MAX */
+	const unsigned int *lcores;    /* of each worker; NULL in replay */
+	unsigned int buffers;          /* packet buffers of the pool */
+	uint32_t max_entries, buckets; /* 0: the kernel's default */
 	enum sl_hash_backend hash;
-	uint64_t hash_seed;             /* 0: random */
+	uint64_t hash_seed; /* 0: random */
 	bool replay;
 	struct sl_now (*clock)(struct gateway *gw); /* NULL: monotonic */
 };

@@ -89,7 +89,8 @@ grammar_is_name(const char *s, size_t len)
 		return false;
 	for (i = 0; i < len; i++)
 		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-",
-			    s[i]) == NULL || s[i] == '\0')
+			    s[i]) == NULL ||
+			s[i] == '\0')
 			return false;
 	return true;
 }
@@ -115,8 +116,8 @@ text_value(struct parse *s, const struct grammar_param *p, const char *text)
 	errno = 0;
 	v = strtoull(text, &end, 0);
 	if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || v > INT64_MAX) {
-		sl_refuse(s->err, EINVAL, "%s: \"%s\" is no number of %" PRIu32 "-%" PRIu32, p->name,
-			grammar_quote(text, q, sizeof(q)), p->min, p->max);
+		sl_refuse(s->err, EINVAL, "%s: \"%s\" is no number of %" PRIu32 "-%" PRIu32,
+			p->name, grammar_quote(text, q, sizeof(q)), p->min, p->max);
 		return NULL;
 	}
 	return json_integer((json_int_t)v);
@@ -136,7 +137,8 @@ take_setting(struct parse *s, const struct grammar_param *p)
 	if (value != NULL && *value == '\0' && s->at < tok->n)
 		value = tok->t[s->at++].text;
 	if (json_object_set_new(s->params, p->name, json_string(text)) != 0 ||
-		(value != NULL && json_object_set_new(s->params, p[1].name, json_string(value)) != 0))
+		(value != NULL &&
+			json_object_set_new(s->params, p[1].name, json_string(value)) != 0))
 		return sl_refuse(s->err, ENOMEM, "out of memory");
 	return 0;
 }
@@ -153,14 +155,15 @@ take_keyword(struct parse *s, const struct grammar_param *p)
 		v = json_true();
 	} else {
 		if (s->at == s->tok->n)
-			return sl_refuse(s->err, EINVAL, "\"%s\" needs a value: %s %s", p->name, p->name,
-				p->meta);
+			return sl_refuse(s->err, EINVAL, "\"%s\" needs a value: %s %s", p->name,
+				p->name, p->meta);
 		v = text_value(s, p, s->tok->t[s->at++].text);
 		if (v == NULL)
 			return -EINVAL;
 	}
-	return json_object_set_new(s->params, p->name, v) == 0 ? 0 :
-								 sl_refuse(s->err, ENOMEM, "out of memory");
+	return json_object_set_new(s->params, p->name, v) == 0
+		       ? 0
+		       : sl_refuse(s->err, ENOMEM, "out of memory");
 }
 
 /* The positional parameter whose turn it is: the first that has no value yet, or is a list. */
@@ -171,7 +174,8 @@ next_positional(const struct parse *s)
 
 	for (p = s->cmd->params; p->name != NULL; p++)
 		if ((p->flags & GRAMMAR_POS) != 0 &&
-			((p->flags & GRAMMAR_LIST) != 0 || json_object_get(s->params, p->name) == NULL))
+			((p->flags & GRAMMAR_LIST) != 0 ||
+				json_object_get(s->params, p->name) == NULL))
 			return p;
 	return NULL;
 }
@@ -191,16 +195,18 @@ take_positional(struct parse *s)
 		return take_setting(s, p);
 	if (p->type == GRAMMAR_REST) {
 		s->at = s->tok->n;
-		return json_object_set_new(s->params, p->name, json_string(t->raw)) == 0 ?
-			       0 : sl_refuse(s->err, ENOMEM, "out of memory");
+		return json_object_set_new(s->params, p->name, json_string(t->raw)) == 0
+			       ? 0
+			       : sl_refuse(s->err, ENOMEM, "out of memory");
 	}
 	s->at++;
 	v = text_value(s, p, t->text);
 	if (v == NULL)
 		return -EINVAL;
 	if ((p->flags & GRAMMAR_LIST) == 0)
-		return json_object_set_new(s->params, p->name, v) == 0 ?
-			       0 : sl_refuse(s->err, ENOMEM, "out of memory");
+		return json_object_set_new(s->params, p->name, v) == 0
+			       ? 0
+			       : sl_refuse(s->err, ENOMEM, "out of memory");
 	list = json_object_get(s->params, p->name);
 	if (list == NULL) {
 		list = json_array();
@@ -219,7 +225,8 @@ grammar_match(const struct grammar_tokens *tok, unsigned int *n_words)
 
 	*n_words = 0;
 	for (c = grammar_table; c->words != NULL; c++) {
-		for (w = c->words, n = 0; *w != '\0' && n < tok->n; n++, w += len + (w[len] == ' ')) {
+		for (w = c->words, n = 0; *w != '\0' && n < tok->n;
+			n++, w += len + (w[len] == ' ')) {
 			len = strcspn(w, " ");
 			if (strlen(tok->t[n].text) != len || memcmp(tok->t[n].text, w, len) != 0)
 				break;
@@ -242,7 +249,8 @@ refuse_words(const struct grammar_tokens *tok, struct sl_err *err)
 	size_t used = 0, len = strlen(first);
 
 	for (c = grammar_table; c->words != NULL; c++)
-		if (strncmp(c->words, first, len) == 0 && c->words[len] == ' ' && used < sizeof(known))
+		if (strncmp(c->words, first, len) == 0 && c->words[len] == ' ' &&
+			used < sizeof(known))
 			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
 				used != 0 ? ", " : "", c->words);
 	if (used != 0)
@@ -251,8 +259,7 @@ refuse_words(const struct grammar_tokens *tok, struct sl_err *err)
 		grammar_quote(first, q, sizeof(q)));
 }
 
-static int check_forms(const struct grammar_command *cmd, const json_t *params,
-	struct sl_err *err);
+static int check_forms(const struct grammar_command *cmd, const json_t *params, struct sl_err *err);
 
 static int
 parse_params(struct parse *s)
@@ -261,16 +268,15 @@ parse_params(struct parse *s)
 	int ret = 0;
 
 	while (ret == 0 && s->at < s->tok->n) {
-		p = s->tok->t[s->at].quoted ? NULL :
-					      grammar_keyword(s->cmd, s->tok->t[s->at].text);
+		p = s->tok->t[s->at].quoted ? NULL : grammar_keyword(s->cmd, s->tok->t[s->at].text);
 		ret = p != NULL ? take_keyword(s, p) : take_positional(s);
 	}
 	return ret == 0 ? check_forms(s->cmd, s->params, s->err) : ret;
 }
 
 int
-grammar_parse(const char *line, const struct grammar_command **cmd, json_t **params,
-	struct sl_err *err)
+grammar_parse(
+	const char *line, const struct grammar_command **cmd, json_t **params, struct sl_err *err)
 {
 	struct grammar_tokens *tok = NULL;
 	struct parse s = {.err = err};
@@ -333,8 +339,8 @@ misfit(const struct grammar_command *cmd, const json_t *params, uint8_t form, bo
 			*missing = false;
 			return p;
 		}
-		if (!given && in_form(p, form) && (p->flags & (GRAMMAR_OPT | GRAMMAR_HIDDEN)) == 0 &&
-			lacks == NULL)
+		if (!given && in_form(p, form) &&
+			(p->flags & (GRAMMAR_OPT | GRAMMAR_HIDDEN)) == 0 && lacks == NULL)
 			lacks = p;
 	}
 	*missing = true;
@@ -360,7 +366,8 @@ check_forms(const struct grammar_command *cmd, const json_t *params, struct sl_e
 			extra = p;
 	}
 	if (lacks != NULL)
-		return sl_refuse(err, EINVAL, "%s: missing; usage: help %s", lacks->name, cmd->words);
+		return sl_refuse(
+			err, EINVAL, "%s: missing; usage: help %s", lacks->name, cmd->words);
 	return sl_refuse(err, EINVAL, "%s: does not go with the rest; usage: help %s", extra->name,
 		cmd->words);
 }
@@ -372,11 +379,11 @@ check_name(const struct grammar_param *p, const json_t *v, struct sl_err *err)
 	char q[48];
 
 	if (!grammar_is_name(s, json_string_length(v)))
-		return sl_refuse(err, EINVAL, "%s: \"%s\" is no name: 1-63 of A-Za-z0-9._-", p->name,
-			grammar_quote(s, q, sizeof(q)));
+		return sl_refuse(err, EINVAL, "%s: \"%s\" is no name: 1-63 of A-Za-z0-9._-",
+			p->name, grammar_quote(s, q, sizeof(q)));
 	if (p->type == GRAMMAR_NEW_NAME && grammar_is_word(s))
-		return sl_refuse(err, EINVAL, "%s: \"%s\" is a word of the command language, choose another",
-			p->name, s);
+		return sl_refuse(err, EINVAL,
+			"%s: \"%s\" is a word of the command language, choose another", p->name, s);
 	return 0;
 }
 
@@ -389,7 +396,8 @@ check_text(const struct grammar_param *p, const json_t *v, struct sl_err *err)
 	if (len == 0)
 		return sl_refuse(err, EINVAL, "%s: is empty", p->name);
 	if (len > GRAMMAR_STRING_MAX)
-		return sl_refuse(err, EINVAL, "%s: longer than %d bytes", p->name, GRAMMAR_STRING_MAX);
+		return sl_refuse(
+			err, EINVAL, "%s: longer than %d bytes", p->name, GRAMMAR_STRING_MAX);
 	for (i = 0; i < len; i++)
 		if (iscntrl((unsigned char)s[i]))
 			return sl_refuse(err, EINVAL, "%s: has a control character", p->name);
@@ -407,8 +415,8 @@ check_word(const struct grammar_param *p, const char *s, struct sl_err *err)
 		if (strcmp(p->words[i], s) == 0)
 			return 0;
 	for (i = 0; p->words[i] != NULL && used < sizeof(known); i++)
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
-			p->words[i]);
+		used += (size_t)snprintf(
+			known + used, sizeof(known) - used, "%s%s", i ? ", " : "", p->words[i]);
 	return sl_refuse(err, EINVAL, "%s: must be one of %s", p->name, known);
 }
 
@@ -434,12 +442,13 @@ check_uint(const struct grammar_param *p, const json_t *v, struct sl_err *err)
 	json_int_t n;
 
 	if (!json_is_integer(v))
-		return sl_refuse(err, EINVAL, "%s: must be an integer of %" PRIu32 "-%" PRIu32, p->name,
-			p->min, p->max);
+		return sl_refuse(err, EINVAL, "%s: must be an integer of %" PRIu32 "-%" PRIu32,
+			p->name, p->min, p->max);
 	n = json_integer_value(v);
 	if (n < (json_int_t)p->min || n > (json_int_t)p->max)
-		return sl_refuse(err, EINVAL, "%s: %" JSON_INTEGER_FORMAT " is out of %" PRIu32 "-%" PRIu32,
-			p->name, n, p->min, p->max);
+		return sl_refuse(err, EINVAL,
+			"%s: %" JSON_INTEGER_FORMAT " is out of %" PRIu32 "-%" PRIu32, p->name, n,
+			p->min, p->max);
 	return 0;
 }
 
@@ -457,7 +466,8 @@ check_value(const struct grammar_param *p, const json_t *v, struct sl_err *err)
 		if (json_is_integer(v))
 			return 0;
 		if (!json_is_string(v))
-			return sl_refuse(err, EINVAL, "%s: must be a string or an integer", p->name);
+			return sl_refuse(
+				err, EINVAL, "%s: must be a string or an integer", p->name);
 		return check_string(p, v, err);
 	default:
 		return check_string(p, v, err);
@@ -505,7 +515,8 @@ grammar_check(const struct grammar_command *cmd, const json_t *params, struct sl
 		ret = sl_refuse(err, EINVAL, "params: must be an object");
 	if (ret != 0)
 		goto out;
-	json_object_foreach(object, key, v) {
+	json_object_foreach(object, key, v)
+	{
 		p = find_param(cmd, key);
 		if (p == NULL)
 			ret = sl_refuse(err, EINVAL, "%s: no such field of %s",

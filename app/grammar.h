@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The command language: one table of all commands, from which come the text form (configuration
- * file, command line, shell), the JSON-RPC form, the checks of both, the usage texts and completion.
- * Daemon and client link it alike; it knows no handler.
+ * file, command line, shell), the JSON-RPC form, the checks of both, the usage texts and
+ * completion. Daemon and client link it alike; it knows no handler.
  *
  * A command's words joined by dots are its method. In text, what follows the words are values by
  * position and values behind a keyword, which is the parameter's name:
@@ -76,12 +76,12 @@ const struct grammar_command *grammar_find(const char *method);
 const char *grammar_method(const struct grammar_command *c, char *buf, size_t len);
 
 /*
- * A line of text. 0: *cmd and *params (a new reference) are set; both NULL when the line is empty or
- * a comment. -EINVAL: the line is none of the language; err says what was expected. Values are not
- * checked beyond that: grammar_check() does, in the daemon.
+ * A line of text. 0: *cmd and *params (a new reference) are set; both NULL when the line is empty
+ * or a comment. -EINVAL: the line is none of the language; err says what was expected. Values are
+ * not checked beyond that: grammar_check() does, in the daemon.
  */
-int grammar_parse(const char *line, const struct grammar_command **cmd, json_t **params,
-	struct sl_err *err);
+int grammar_parse(
+	const char *line, const struct grammar_command **cmd, json_t **params, struct sl_err *err);
 
 /*
  * Checks parameters from anywhere: an object, no unknown field, right types, in range, complete.
@@ -98,8 +98,8 @@ bool grammar_is_name(const char *s, size_t len);
 /* One line for each form, each ended by a newline. Truncated to len. Returns buf. */
 char *grammar_usage(const struct grammar_command *c, char *buf, size_t len);
 
-/* Calls each(arg, word) for what may follow `line`, whose last word is being typed (it is empty when
- * the line ends with a space). */
+/* Calls each(arg, word) for what may follow `line`, whose last word is being typed (it is empty
+ * when the line ends with a space). */
 void grammar_complete(const char *line, void (*each)(void *arg, const char *word), void *arg);
 
 /* For messages: at most 40 characters of s, what is not printable ASCII replaced. Returns buf. */

@@ -156,7 +156,8 @@ grammar_usage(const struct grammar_command *c, char *buf, size_t len)
 	for (form = 1; form <= (all | 1); form <<= 1) {
 		fputs(c->words, f);
 		for (p = c->params; p->name != NULL; p++)
-			if ((p->flags & GRAMMAR_HIDDEN) == 0 && (p->forms == 0 || (p->forms & form) != 0))
+			if ((p->flags & GRAMMAR_HIDDEN) == 0 &&
+				(p->forms == 0 || (p->forms & form) != 0))
 				param_usage(p, f);
 		fputc('\n', f);
 	}
@@ -196,7 +197,8 @@ complete_words(const struct complete *c)
 		w = cmd->words;
 		for (i = 0; i < c->n && *w != '\0'; i++, w += len + (w[len] == ' ')) {
 			len = strcspn(w, " ");
-			if (strlen(c->tok->t[i].text) != len || memcmp(c->tok->t[i].text, w, len) != 0)
+			if (strlen(c->tok->t[i].text) != len ||
+				memcmp(c->tok->t[i].text, w, len) != 0)
 				break;
 		}
 		if (i < c->n || *w == '\0')
@@ -237,7 +239,8 @@ complete_params(const struct complete *c, const struct grammar_command *cmd, uns
 			continue;
 		if ((p->flags & GRAMMAR_POS) == 0 && !keyword_given(c, first, p->name))
 			offer(c, p->name);
-		for (i = 0; (p->flags & GRAMMAR_POS) != 0 && p->type == GRAMMAR_WORD && p->words[i] != NULL;
+		for (i = 0; (p->flags & GRAMMAR_POS) != 0 && p->type == GRAMMAR_WORD &&
+			    p->words[i] != NULL;
 			i++)
 			offer(c, p->words[i]);
 	}

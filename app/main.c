@@ -16,7 +16,8 @@
 
 static const char usage_text[] =
 	"usage: sluice -c FILE [options]    run the gateway in the foreground\n"
-	"       sluice replay ...           the same packet path over capture files; see sluice replay --help\n"
+	"       sluice replay ...           the same packet path over capture files; see sluice "
+	"replay --help\n"
 	"\n"
 	"  -c, --config FILE       commands, one a line, applied as one unit at start\n"
 	"  -s, --socket PATH       control socket (" RPC_SOCKET_PATH ")\n"
@@ -46,7 +47,8 @@ parse_memory(const char *text, unsigned int *mb)
 
 	errno = 0;
 	v = strtoul(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v == 0 || v > 1024 * 1024)
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || v == 0 ||
+		v > 1024 * 1024)
 		return -EINVAL;
 	*mb = (unsigned int)v;
 	return 0;
@@ -86,8 +88,9 @@ take_option(int opt, struct control_options *o)
 		o->eal.workers = optarg;
 		return -1;
 	case OPT_MEMORY:
-		return parse_memory(optarg, &o->eal.memory) == 0 ?
-			       -1 : usage_error("--memory: no number of MB: ", optarg);
+		return parse_memory(optarg, &o->eal.memory) == 0
+			       ? -1
+			       : usage_error("--memory: no number of MB: ", optarg);
 	case OPT_NO_HUGE:
 		o->eal.no_huge = true;
 		return -1;

@@ -94,7 +94,8 @@ next_line(struct rpc_client *c, const char **line, size_t *len, size_t *taken)
 	*len = at.pos < 0 ? have : (size_t)at.pos;
 	*taken = at.pos < 0 ? have : *len + 1;
 	c->scanned = 0;
-	*line = *len <= RPC_REQUEST_MAX ? (const char *)evbuffer_pullup(in, (ev_ssize_t)*len) : NULL;
+	*line = *len <= RPC_REQUEST_MAX ? (const char *)evbuffer_pullup(in, (ev_ssize_t)*len)
+					: NULL;
 	return true;
 }
 
@@ -112,7 +113,8 @@ is_blank(const char *line, size_t len)
 static void
 refuse_length(struct rpc_client *c)
 {
-	close_with_error(c, RPC_TOO_LONG, "a request has at most 1048576 bytes; the connection is closed");
+	close_with_error(
+		c, RPC_TOO_LONG, "a request has at most 1048576 bytes; the connection is closed");
 }
 
 /* The time for a line to become complete runs from its first byte. */
@@ -121,7 +123,7 @@ watch_partial(struct rpc_client *c)
 {
 	static const struct timeval limit = {RPC_PARTIAL_SEC, 0};
 	bool partial = c->request == NULL && !c->closing &&
-		evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
+		       evbuffer_get_length(bufferevent_get_input(c->bev)) > 0;
 
 	if (!partial)
 		evtimer_del(c->partial);
@@ -236,7 +238,8 @@ client_new(struct rpc_server *s, int fd)
 		return NULL;
 	c->server = s;
 	c->partial = evtimer_new(s->base, on_partial, c);
-	c->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	c->bev = bufferevent_socket_new(
+		s->base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
 	if (c->partial == NULL || c->bev == NULL) {
 		if (c->partial != NULL)
 			event_free(c->partial);
@@ -262,9 +265,11 @@ on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *addr, i
 	(void)addr;
 	(void)len;
 	if (!rpc_socket_peer_allowed(fd))
-		turn_away(fd, RPC_REFUSED, "not permitted: neither root, the daemon's user nor its group");
+		turn_away(fd, RPC_REFUSED,
+			"not permitted: neither root, the daemon's user nor its group");
 	else if (s->n_clients == RPC_CLIENTS_MAX)
-		turn_away(fd, RPC_TOO_MANY, "there are 64 clients, the most there can be; try again later");
+		turn_away(fd, RPC_TOO_MANY,
+			"there are 64 clients, the most there can be; try again later");
 	else if (client_new(s, fd) == NULL)
 		turn_away(fd, RPC_REFUSED, "out of memory");
 }
@@ -289,8 +294,8 @@ rpc_start(struct gateway *gw, struct event_base *base, int fd, struct sl_err *er
 		s->gw = gw;
 		s->base = base;
 		TAILQ_INIT(&s->clients);
-		s->listener = evconnlistener_new(base, on_accept, s,
-			LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+		s->listener = evconnlistener_new(
+			base, on_accept, s, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
 	}
 	if (s == NULL || s->listener == NULL) {
 		free(s);

@@ -72,12 +72,13 @@ rpc_parse(const char *line, size_t len, struct sl_err *err)
 		sl_refuse(err, EINVAL, "nested deeper than %d", RPC_DEPTH_MAX);
 		return NULL;
 	}
-	v = json_loadb(line, len, JSON_REJECT_DUPLICATES, &e);
+	v = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
 	if (v != NULL)
 		return v;
 	if (json_error_code(&e) == json_error_numeric_overflow) {
 		key_before(line, e.position > 0 ? (size_t)e.position : 0, key, sizeof(key));
-		sl_refuse(err, EINVAL, "%s: the number is out of range", grammar_quote(key, q, sizeof(q)));
+		sl_refuse(err, EINVAL, "%s: the number is out of range",
+			grammar_quote(key, q, sizeof(q)));
 	} else {
 		sl_refuse(err, EINVAL, "not JSON: %.200s", e.text);
 	}

@@ -41,7 +41,7 @@ struct rpc_request {
 	bool batch;
 	bool committing;
 	bool wants_room; /* waits for the client to read */
-	bool begun; /* one[at].call.run() has been called */
+	bool begun;      /* one[at].call.run() has been called */
 	unsigned int n, at;
 	struct rpc_one one[];
 };

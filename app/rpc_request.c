@@ -69,7 +69,8 @@ answer_result(struct rpc_one *o)
 	else
 		json_incref(result);
 	if (o->id != NULL)
-		o->answer = json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", o->id, "result", result);
+		o->answer = json_pack(
+			"{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", o->id, "result", result);
 	else
 		json_decref(result);
 }
@@ -128,10 +129,10 @@ check_request(const json_t *q)
 		wrong = "id: must be a string or an integer";
 	else if (params != NULL && !json_is_object(params))
 		wrong = "params: must be an object";
-	json_object_foreach(object, key, v)
-		if (wrong == NULL && strcmp(key, "jsonrpc") != 0 && strcmp(key, "method") != 0 &&
-			strcmp(key, "id") != 0 && strcmp(key, "params") != 0)
-			wrong = "a request has jsonrpc, method, params and id, and no other field";
+	json_object_foreach(object, key,
+		v) if (wrong == NULL && strcmp(key, "jsonrpc") != 0 && strcmp(key, "method") != 0 &&
+		       strcmp(key, "id") != 0 && strcmp(key, "params") != 0) wrong =
+		"a request has jsonrpc, method, params and id, and no other field";
 	json_decref(object);
 	return wrong;
 }
@@ -258,7 +259,8 @@ run_changes(struct rpc_request *r)
 		if (txn == NULL)
 			txn = txn_begin(r->gw);
 		c->txn = txn;
-		ret = txn == NULL ? sl_refuse(&c->err, ENOMEM, "out of memory") : c->handler->run(c);
+		ret = txn == NULL ? sl_refuse(&c->err, ENOMEM, "out of memory")
+				  : c->handler->run(c);
 		err = c->err;
 	}
 	if (txn == NULL && ret == 0)
@@ -318,14 +320,16 @@ arm_wait(struct rpc_request *r)
 static enum task_step
 request_step(struct task *t)
 {
-	struct rpc_request *r = (struct rpc_request *)((char *)t - offsetof(struct rpc_request, task));
+	struct rpc_request *r =
+		(struct rpc_request *)((char *)t - offsetof(struct rpc_request, task));
 	struct rpc_client *c = r->client;
 	enum task_step step = TASK_MORE;
 
 	if (r->committing)
 		return TASK_WAIT;
 	while (r->at < r->n) {
-		/* The first slice of an answer follows its run() in this turn, so it begins with room. */
+		/* The first slice of an answer follows its run() in this turn, so it begins with
+		 * room. */
 		r->wants_room =
 			evbuffer_get_length(bufferevent_get_output(c->bev)) >= RPC_OUTPUT_HIGH;
 		if (r->wants_room)

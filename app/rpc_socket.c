@@ -52,8 +52,10 @@ probe(const struct sockaddr_un *sa, struct sl_err *err)
 	if (e == ECONNREFUSED || e == ENOENT)
 		return 0;
 	if (e == 0 || e == EAGAIN)
-		return sl_refuse(err, EADDRINUSE, "%s: a daemon listens there already; stop it or choose "
-			"another socket by -s", sa->sun_path);
+		return sl_refuse(err, EADDRINUSE,
+			"%s: a daemon listens there already; stop it or choose "
+			"another socket by -s",
+			sa->sun_path);
 	return sl_refuse(err, e, "%s: cannot tell whether a daemon listens there: %s", sa->sun_path,
 		strerror(e));
 }
@@ -71,8 +73,8 @@ rpc_socket_check(const char *path, struct sl_err *err)
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT ? 0 : sl_refuse(err, errno, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode))
-		return sl_refuse(err, EEXIST, "%s: exists and is no socket; remove it or choose another by -s",
-			path);
+		return sl_refuse(err, EEXIST,
+			"%s: exists and is no socket; remove it or choose another by -s", path);
 	return probe(&sa, err);
 }
 
@@ -169,8 +171,8 @@ rpc_socket_open(const char *path, const char *group, struct sl_err *err)
 		goto out;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	ret = fd < 0 ? sl_refuse(err, errno, "socket: %s", strerror(errno)) :
-		       bind_private(fd, &sa, gid, err);
+	ret = fd < 0 ? sl_refuse(err, errno, "socket: %s", strerror(errno))
+		     : bind_private(fd, &sa, gid, err);
 out:
 	close(dir);
 	if (ret != 0 && fd >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket in the file system. It never has more permissions than 0660, from the moment it
- * exists: it is bound with none for group and others, then given to its group, then opened to it.
+ * The control socket in the file system. It never has more permissions than 0660, from the moment
+ * it exists: it is bound with none for group and others, then given to its group, then opened to
+ * it.
  *
  * Who may talk to the daemon: root, the daemon's own user, and members of the socket's group, which
  * is the daemon's or that of --group. The file's mode says so, and the peer's credentials are
@@ -20,8 +21,8 @@ struct sl_err;
  * on which a live daemon listens. 0 or -errno. */
 int rpc_socket_check(const char *path, struct sl_err *err);
 
-/* Listens; a socket left by a dead daemon is replaced. group NULL: the daemon's own. The descriptor,
- * non-blocking, or -errno. */
+/* Listens; a socket left by a dead daemon is replaced. group NULL: the daemon's own. The
+ * descriptor, non-blocking, or -errno. */
 int rpc_socket_open(const char *path, const char *group, struct sl_err *err);
 
 /* Removes the path, if it still is the socket that was opened. */

@@ -117,7 +117,7 @@ on_turn(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	(void)arg;
 	TAILQ_FOREACH(t, &tasks.queue, link)
-		n++;
+	n++;
 	for (; n > 0 && (t = TAILQ_FIRST(&tasks.queue)) != NULL; n--) {
 		dequeue(t);
 		if (t->timer != NULL)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work in slices on the control thread. A task's step() does a bounded piece of work and says how to
- * go on; between two steps the event loop serves everyone else. All on the control thread, except
- * that what a grace period ends is signalled from the helper thread of rcu.h, inside this module.
+ * Work in slices on the control thread. A task's step() does a bounded piece of work and says how
+ * to go on; between two steps the event loop serves everyone else. All on the control thread,
+ * except that what a grace period ends is signalled from the helper thread of rcu.h, inside this
+ * module.
  *
  * Replay has no event loop: there a task is run to its end by task_run(), and a grace period is
  * waited for in place.

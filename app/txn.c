@@ -32,7 +32,7 @@ struct txn {
 	struct gateway *gw;
 	struct undo *last;
 	struct doomed links, netns, ports;
-	void *doomed_set;  /* search tree of all of them */
+	void *doomed_set; /* search tree of all of them */
 	/* namespaces to be created with the next flush: an object whose keys are their names */
 	json_t *names;
 	char parent[NETNS_NAME_MAX + 1];
@@ -113,15 +113,18 @@ txn_add_netns(struct txn *t, const char *name, const char *parent, struct sl_err
 		return ret;
 	ns = netns_find(t->gw->netns, name);
 	if (ns != NULL && txn_deletes(t, ns))
-		return sl_refuse(err, EEXIST, "namespace \"%s\" is deleted by this batch: add it again in "
-			"a later one", name);
+		return sl_refuse(err, EEXIST,
+			"namespace \"%s\" is deleted by this batch: add it again in "
+			"a later one",
+			name);
 	if (ns != NULL)
 		return sl_refuse(err, EEXIST, "namespace \"%s\" exists", name);
 	if (json_object_get(t->names, name) != NULL)
-		return sl_refuse(err, EEXIST, "namespace \"%s\" is added twice by this batch", name);
+		return sl_refuse(
+			err, EEXIST, "namespace \"%s\" is added twice by this batch", name);
 	if (netns_count(t->gw->netns) + json_object_size(t->names) >= NETNS_MAX)
-		return sl_refuse(err, ENOSPC, "namespace \"%s\": there are %u, the most there can be", name,
-			NETNS_MAX);
+		return sl_refuse(err, ENOSPC,
+			"namespace \"%s\": there are %u, the most there can be", name, NETNS_MAX);
 	snprintf(t->parent, sizeof(t->parent), "%s", parent);
 	if (json_object_set_new(t->names, name, json_true()) != 0)
 		return sl_refuse(err, ENOMEM, "out of memory");
@@ -217,8 +220,7 @@ txn_flush(struct txn *t, struct sl_err *err)
 	names = calloc(n, sizeof(*names));
 	if (names == NULL)
 		return sl_refuse(err, ENOMEM, "out of memory");
-	json_object_foreach(t->names, key, v)
-		names[i++] = key;
+	json_object_foreach(t->names, key, v) names[i++] = key;
 	ret = create_group(t, names, n, err);
 	free(names);
 	json_object_clear(t->names);
@@ -263,7 +265,8 @@ txn_delete_netns(struct txn *t, struct netns *ns, struct sl_err *err)
 	if (ns == netns_init_ns(t->gw->netns))
 		return sl_refuse(err, EPERM, "namespace \"%s\" cannot be deleted", ns->name);
 	if (txn_deletes(t, ns))
-		return sl_refuse(err, ENOENT, "namespace \"%s\" is deleted twice by this batch", ns->name);
+		return sl_refuse(
+			err, ENOENT, "namespace \"%s\" is deleted twice by this batch", ns->name);
 	return doom(t, &t->netns, ns, err);
 }
 
@@ -271,7 +274,8 @@ int
 txn_delete_link(struct txn *t, struct link *l, struct sl_err *err)
 {
 	if (txn_deletes(t, l) || txn_deletes(t, l->ns))
-		return sl_refuse(err, ENOENT, "link \"%s\" is deleted already by this batch", l->name);
+		return sl_refuse(
+			err, ENOENT, "link \"%s\" is deleted already by this batch", l->name);
 	return doom(t, &t->links, l, err);
 }
 
@@ -301,11 +305,14 @@ txn_delete_port(struct txn *t, struct port *p, struct sl_err *err)
 	const struct link *l;
 
 	if (txn_deletes(t, p))
-		return sl_refuse(err, ENOENT, "port \"%s\" is deleted twice by this batch", p->name);
+		return sl_refuse(
+			err, ENOENT, "port \"%s\" is deleted twice by this batch", p->name);
 	l = link_that_stays(t, p);
 	if (l != NULL)
-		return sl_refuse(err, EBUSY, "port \"%s\" has links, such as \"%s\" of namespace \"%s\": "
-			"delete them first", p->name, l->name, l->ns->name);
+		return sl_refuse(err, EBUSY,
+			"port \"%s\" has links, such as \"%s\" of namespace \"%s\": "
+			"delete them first",
+			p->name, l->name, l->ns->name);
 	return doom(t, &t->ports, p, err);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A batch of changes: the adds, deletes and knob writes of one request, file or JSON-RPC batch, that
- * are applied together or not at all.
+ * A batch of changes: the adds, deletes and knob writes of one request, file or JSON-RPC batch,
+ * that are applied together or not at all.
  *
- * Adds and writes are done at once and register how they are undone. Deletes are checked at once and
- * done at commit, when nothing can be refused any more; until then what they delete keeps its name,
- * so a name cannot be given again in the batch that deletes it. Adding namespaces is put off until
- * something else comes, so that those that follow one another are created as one batch.
+ * Adds and writes are done at once and register how they are undone. Deletes are checked at once
+ * and done at commit, when nothing can be refused any more; until then what they delete keeps its
+ * name, so a name cannot be given again in the batch that deletes it. Adding namespaces is put off
+ * until something else comes, so that those that follow one another are created as one batch.
  *
  *   txn_begin → handlers of the changes … → txn_commit, or txn_abort when one was refused
  */

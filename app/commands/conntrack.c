@@ -23,7 +23,7 @@ struct walk {
 };
 
 static int
-begin(struct call *c)
+walk_begin(struct call *c)
 {
 	struct walk *w;
 	struct netns *ns;
@@ -50,7 +50,7 @@ begin(struct call *c)
 }
 
 static void
-end(struct call *c)
+walk_end(struct call *c)
 {
 	free(c->state);
 }
@@ -93,8 +93,9 @@ list_step(struct call *c)
 		return TASK_DONE;
 	w->items = 0;
 	w->now = c->gw->clock(c->gw);
-	return ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN, w->now, list_entry, w) ?
-		       TASK_MORE : TASK_DONE;
+	return ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN, w->now, list_entry, w)
+		       ? TASK_MORE
+		       : TASK_DONE;
 }
 
 /* ---- count ---- */
@@ -124,10 +125,10 @@ count_step(struct call *c)
 	if (!make_filter(c, w, &f))
 		w->n = 0;
 	else if (f.match == NULL)
-		w->n = f.ns != NULL ? (uint64_t)netns_entries(f.ns, gw_threads(c->gw)) :
-				      ct_count(c->gw->ct);
-	else if (ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN,
-			 c->gw->clock(c->gw), count_entry, w))
+		w->n = f.ns != NULL ? (uint64_t)netns_entries(f.ns, gw_threads(c->gw))
+				    : ct_count(c->gw->ct);
+	else if (ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN, c->gw->clock(c->gw),
+			 count_entry, w))
 		return TASK_MORE;
 	c->result = count_result(w->n);
 	return TASK_DONE;
@@ -138,10 +139,11 @@ count_step(struct call *c)
 static int
 delete_begin(struct call *c)
 {
-	int ret = begin(c);
+	int ret = walk_begin(c);
 
 	if (ret == 0 && ct_match_any(&((struct walk *)c->state)->match))
-		return sl_refuse(&c->err, EINVAL, "a filter is missing; all entries go by conntrack flush");
+		return sl_refuse(
+			&c->err, EINVAL, "a filter is missing; all entries go by conntrack flush");
 	return ret;
 }
 
@@ -152,16 +154,16 @@ destroy_step(struct call *c)
 	struct ct_filter f;
 
 	if (make_filter(c, w, &f) && ct_flush_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN,
-						c->gw->clock(c->gw), &w->n))
+					     c->gw->clock(c->gw), &w->n))
 		return TASK_MORE;
 	c->result = count_result(w->n);
 	return TASK_DONE;
 }
 
 const struct command_handler commands_conntrack[] = {
-	{"conntrack.list", begin, list_step, end},
-	{"conntrack.count", begin, count_step, end},
-	{"conntrack.delete", delete_begin, destroy_step, end},
-	{"conntrack.flush", begin, destroy_step, end},
+	{"conntrack.list", walk_begin, list_step, walk_end},
+	{"conntrack.count", walk_begin, count_step, walk_end},
+	{"conntrack.delete", delete_begin, destroy_step, walk_end},
+	{"conntrack.flush", walk_begin, destroy_step, walk_end},
 	{0},
 };

@@ -79,11 +79,13 @@ check_batch(struct call *c, const struct link_spec *spec)
 	if (ret != 0)
 		return ret;
 	if (p != NULL && txn_deletes(c->txn, p))
-		return sl_refuse(&c->err, ENOENT, "port: \"%s\" is deleted by this batch", spec->port);
+		return sl_refuse(
+			&c->err, ENOENT, "port: \"%s\" is deleted by this batch", spec->port);
 	if (spec->peer != NULL)
 		peer = find_link(ns, spec->peer);
 	if (peer != NULL && txn_deletes(c->txn, peer))
-		return sl_refuse(&c->err, ENOENT, "peer: \"%s\" is deleted by this batch", spec->peer);
+		return sl_refuse(
+			&c->err, ENOENT, "peer: \"%s\" is deleted by this batch", spec->peer);
 	return 0;
 }
 
@@ -143,8 +145,10 @@ find_everywhere(struct call *c, const char *name, struct link **found)
 		if (l == NULL)
 			continue;
 		if (*found != NULL)
-			return sl_refuse(&c->err, EEXIST, "link \"%s\" is in \"%s\" and in \"%s\": say which "
-				"by netns", name, (*found)->ns->name, ns->name);
+			return sl_refuse(&c->err, EEXIST,
+				"link \"%s\" is in \"%s\" and in \"%s\": say which "
+				"by netns",
+				name, (*found)->ns->name, ns->name);
 		*found = l;
 	}
 	return 0;
@@ -186,8 +190,8 @@ link_object(const struct link *l)
 	char vlan[16];
 
 	snprintf(vlan, sizeof(vlan), l->inner != 0 ? "%u.%u" : "%u", l->vlan, l->inner);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s?}", "name", l->name, "netns", l->ns->name, "port",
-		l->port->name, "vlan", vlan, "peer", peer != NULL ? peer->name : NULL);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s?}", "name", l->name, "netns", l->ns->name,
+		"port", l->port->name, "vlan", vlan, "peer", peer != NULL ? peer->name : NULL);
 }
 
 static int

@@ -17,8 +17,8 @@ numbered_name(struct call *c, unsigned int i, char name[NETNS_NAME_MAX + 1])
 	const char *prefix = call_string(c, "prefix");
 
 	if (snprintf(name, NETNS_NAME_MAX + 1, "%s%u", prefix, i) > (int)NETNS_NAME_MAX)
-		return sl_refuse(&c->err, EINVAL, "prefix: \"%s%u\" is longer than %u characters", prefix,
-			i, NETNS_NAME_MAX);
+		return sl_refuse(&c->err, EINVAL, "prefix: \"%s%u\" is longer than %u characters",
+			prefix, i, NETNS_NAME_MAX);
 	return 0;
 }
 
@@ -47,7 +47,8 @@ count_result(const struct call *c)
 	json_t *names = json_object_get(c->params, "names");
 
 	return json_pack("{s:I}", "count",
-		names != NULL ? (json_int_t)json_array_size(names) : (json_int_t)call_uint(c, "count"));
+		names != NULL ? (json_int_t)json_array_size(names)
+			      : (json_int_t)call_uint(c, "count"));
 }
 
 static int
@@ -112,8 +113,8 @@ netns_delete(struct call *c)
 static json_t *
 netns_object(const struct netns *ns)
 {
-	return json_pack("{s:s, s:I, s:I, s:I}", "name", ns->name, "nsid", (json_int_t)ns->id, "links",
-		(json_int_t)ns->n_links, "entries",
+	return json_pack("{s:s, s:I, s:I, s:I}", "name", ns->name, "nsid", (json_int_t)ns->id,
+		"links", (json_int_t)ns->n_links, "entries",
 		(json_int_t)netns_entries(ns, netns_registry_threads(ns->registry)));
 }
 

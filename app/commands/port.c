@@ -64,11 +64,11 @@ port_object(const struct port *p, unsigned int workers)
 		sum.tx_bytes += __atomic_load_n(&k->tx_bytes, __ATOMIC_RELAXED);
 		sum.tx_dropped += __atomic_load_n(&k->tx_dropped, __ATOMIC_RELAXED);
 	}
-	return json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "name", p->name, "devargs",
-		p->devargs, "queues", (int)p->n_queues, "links", (json_int_t)p->n_links, "rx_packets",
-		(json_int_t)sum.rx_packets, "rx_bytes", (json_int_t)sum.rx_bytes, "tx_packets",
-		(json_int_t)sum.tx_packets, "tx_bytes", (json_int_t)sum.tx_bytes, "tx_dropped",
-		(json_int_t)sum.tx_dropped);
+	return json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "name", p->name,
+		"devargs", p->devargs, "queues", (int)p->n_queues, "links", (json_int_t)p->n_links,
+		"rx_packets", (json_int_t)sum.rx_packets, "rx_bytes", (json_int_t)sum.rx_bytes,
+		"tx_packets", (json_int_t)sum.tx_packets, "tx_bytes", (json_int_t)sum.tx_bytes,
+		"tx_dropped", (json_int_t)sum.tx_dropped);
 }
 
 static int

@@ -24,11 +24,11 @@ thread_stats(const struct gateway *gw, unsigned int thread)
 	ct_stats(gw->ct, thread, &s);
 	return json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "thread",
 		(json_int_t)thread, "role", thread < gw->n_workers ? "worker" : "control", "found",
-		(json_int_t)s.found, "invalid", (json_int_t)s.invalid, "insert", (json_int_t)s.insert,
-		"insert_failed", (json_int_t)s.insert_failed, "race_lost", (json_int_t)s.race_lost,
-		"expired", (json_int_t)s.expired, "deleted", (json_int_t)s.deleted, "chain_too_long",
-		(json_int_t)s.chain_too_long, "lookups", (json_int_t)s.lookups, "swept",
-		(json_int_t)s.swept);
+		(json_int_t)s.found, "invalid", (json_int_t)s.invalid, "insert",
+		(json_int_t)s.insert, "insert_failed", (json_int_t)s.insert_failed, "race_lost",
+		(json_int_t)s.race_lost, "expired", (json_int_t)s.expired, "deleted",
+		(json_int_t)s.deleted, "chain_too_long", (json_int_t)s.chain_too_long, "lookups",
+		(json_int_t)s.lookups, "swept", (json_int_t)s.swept);
 }
 
 static int
@@ -63,7 +63,8 @@ all_drops(const struct gateway *gw, uint64_t sum[SL_DROP_COUNT])
 
 	for (w = 0; w < gw->n_workers; w++)
 		for (i = 0; i < SL_DROP_COUNT; i++)
-			sum[i] += __atomic_load_n(&gw->workers[w]->stats.drops[i], __ATOMIC_RELAXED);
+			sum[i] +=
+				__atomic_load_n(&gw->workers[w]->stats.drops[i], __ATOMIC_RELAXED);
 }
 
 /* The reasons that have occurred. */
@@ -79,8 +80,9 @@ cmd_drops_step(struct call *c)
 		all_drops(c->gw, sum.drops);
 	for (i = SL_DROP_NONE + 1; i < SL_DROP_COUNT; i++)
 		if (sum.drops[i] != 0)
-			call_item(c, json_pack("{s:s, s:I, s:s}", "reason", sl_drop_name(i), "packets",
-				(json_int_t)sum.drops[i], "help", sl_drop_help(i)));
+			call_item(c,
+				json_pack("{s:s, s:I, s:s}", "reason", sl_drop_name(i), "packets",
+					(json_int_t)sum.drops[i], "help", sl_drop_help(i)));
 	return TASK_DONE;
 }
 

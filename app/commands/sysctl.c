@@ -48,8 +48,8 @@ knob_object(const struct netns *ns, const struct knob *k)
 
 	knob_format(netns_knobs(ns), k, text, sizeof(text));
 	v = strtoull(text, &end, 10);
-	return setting(ns, k->key, *end == '\0' && end != text ? json_integer((json_int_t)v) :
-								       json_string(text));
+	return setting(ns, k->key,
+		*end == '\0' && end != text ? json_integer((json_int_t)v) : json_string(text));
 }
 
 /* As in the kernel, each namespace sees its own. */
@@ -115,7 +115,8 @@ write_knob(struct call *c, struct netns *ns, const struct knob *k, const json_t 
 	int ret;
 
 	if (text == NULL) {
-		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+		snprintf(
+			number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 		text = number;
 	}
 	ret = knob_parse(&changed, k, text, &c->err);
@@ -147,9 +148,11 @@ cmd_sysctl(struct call *c)
 	}
 	if (is_key(key, KEY_BUCKETS)) {
 		c->result = buckets_object(c, ns);
-		return value == NULL ? 0 :
-				       sl_refuse(&c->err, ENOTSUP, "%s: not available: cannot be changed while "
-						"the gateway runs", KEY_BUCKETS);
+		return value == NULL ? 0
+				     : sl_refuse(&c->err, ENOTSUP,
+					       "%s: not available: cannot be changed while "
+					       "the gateway runs",
+					       KEY_BUCKETS);
 	}
 	k = knob_find(key);
 	if (k == NULL)

@@ -14,7 +14,8 @@ static int
 refuse_connect(const char *path, int e, struct sl_err *err)
 {
 	if (e == ENOENT || e == ECONNREFUSED)
-		return sl_refuse(err, e, "%s: no daemon listens there: start sluice, or name its socket by -s",
+		return sl_refuse(err, e,
+			"%s: no daemon listens there: start sluice, or name its socket by -s",
 			path);
 	return sl_refuse(err, e, "%s: %s", path, strerror(e));
 }
@@ -27,7 +28,8 @@ client_connect(struct client *c, const char *path, struct sl_err *err)
 
 	*c = (struct client){.path = path, .fd = -1};
 	if (strlen(path) >= sizeof(sa.sun_path))
-		return sl_refuse(err, EINVAL, "socket path longer than %zu bytes", sizeof(sa.sun_path) - 1);
+		return sl_refuse(
+			err, EINVAL, "socket path longer than %zu bytes", sizeof(sa.sun_path) - 1);
 	strcpy(sa.sun_path, path);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&sa, sizeof(sa)) != 0) {
@@ -82,8 +84,9 @@ client_send(struct client *c, const json_t *message, struct sl_err *err)
 	len = strlen(text);
 	text[len] = '\n'; /* in the place of the terminator */
 	if (len > REQUEST_MAX)
-		ret = sl_refuse(err, EMSGSIZE, "%zu bytes are too many for one batch, at most %d: split it",
-			len, REQUEST_MAX);
+		ret = sl_refuse(err, EMSGSIZE,
+			"%zu bytes are too many for one batch, at most %d: split it", len,
+			REQUEST_MAX);
 	else
 		ret = send_all(c->fd, text, len + 1);
 	free(text);

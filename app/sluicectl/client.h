@@ -12,7 +12,7 @@
 
 struct client {
 	const char *path;
-	int fd;   /* -1: not connected */
+	int fd; /* -1: not connected */
 	FILE *in;
 	char *line;
 	size_t room;

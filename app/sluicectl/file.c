@@ -65,7 +65,8 @@ take_line(struct file *f, char *text, size_t len, unsigned int line)
 		json_decref(params);
 		return complain(f, line, "does not belong in a file", EXIT_USAGE);
 	}
-	return append(f, cmd, params, line) == 0 ? 0 : complain(f, line, "out of memory", EXIT_REFUSED);
+	return append(f, cmd, params, line) == 0 ? 0
+						 : complain(f, line, "out of memory", EXIT_REFUSED);
 }
 
 static int

@@ -14,8 +14,10 @@
 
 static const char usage_text[] =
 	"usage: sluicectl [-j] [-s SOCKET] COMMAND...    one command; `sluicectl help` lists them\n"
-	"       sluicectl [-j] [-s SOCKET] -f FILE       a file of commands (-: standard input), one a line,\n"
-	"                                                whose changes are applied together or not at all\n"
+	"       sluicectl [-j] [-s SOCKET] -f FILE       a file of commands (-: standard input), "
+	"one a line,\n"
+	"                                                whose changes are applied together or not "
+	"at all\n"
 	"       sluicectl [-j] [-s SOCKET]               a shell, on a terminal\n"
 	"\n"
 	"  -s, --socket PATH   control socket (" SOCKET_PATH ")\n"
@@ -58,8 +60,9 @@ join(int n, char **words, bool quote)
 	if (f == NULL)
 		return NULL;
 	for (i = 0; i < n; i++) {
-		const char *q = !quote || !needs_quotes(words[i]) ? "" :
-			strchr(words[i], '\'') != NULL ? "\"" : "'";
+		const char *q = !quote || !needs_quotes(words[i]) ? ""
+				: strchr(words[i], '\'') != NULL  ? "\""
+								  : "'";
 
 		fprintf(f, "%s%s%s%s", i > 0 ? " " : "", q, words[i], q);
 	}

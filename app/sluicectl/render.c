@@ -15,7 +15,7 @@ render_string(const json_t *object, const char *field)
 }
 
 static json_int_t
-number(const json_t *object, const char *field)
+integer_of(const json_t *object, const char *field)
 {
 	return json_integer_value(json_object_get(object, field));
 }
@@ -67,15 +67,16 @@ default_result(const json_t *result, FILE *out)
 static void
 netns_item(const json_t *n, FILE *out)
 {
-	fprintf(out, "%s (id: %" JSON_INTEGER_FORMAT ")\n", render_string(n, "name"), number(n, "nsid"));
+	fprintf(out, "%s (id: %" JSON_INTEGER_FORMAT ")\n", render_string(n, "name"),
+		integer_of(n, "nsid"));
 }
 
 /* In the words of the command that would add it. */
 static void
 link_item(const json_t *l, FILE *out)
 {
-	fprintf(out, "%s port %s vlan %s netns %s", render_string(l, "name"), render_string(l, "port"),
-		render_string(l, "vlan"), render_string(l, "netns"));
+	fprintf(out, "%s port %s vlan %s netns %s", render_string(l, "name"),
+		render_string(l, "port"), render_string(l, "vlan"), render_string(l, "netns"));
 	if (json_is_string(json_object_get(l, "peer")))
 		fprintf(out, " peer %s", render_string(l, "peer"));
 	fputc('\n', out);
@@ -84,14 +85,16 @@ link_item(const json_t *l, FILE *out)
 static void
 port_item(const json_t *p, FILE *out)
 {
-	fprintf(out, "%s devargs %s queues %" JSON_INTEGER_FORMAT " links %" JSON_INTEGER_FORMAT "\n",
-		render_string(p, "name"), render_string(p, "devargs"), number(p, "queues"),
-		number(p, "links"));
-	fprintf(out, "    RX: %" JSON_INTEGER_FORMAT " packets %" JSON_INTEGER_FORMAT " bytes"
-		     "   TX: %" JSON_INTEGER_FORMAT " packets %" JSON_INTEGER_FORMAT
-		     " bytes %" JSON_INTEGER_FORMAT " dropped\n",
-		number(p, "rx_packets"), number(p, "rx_bytes"), number(p, "tx_packets"),
-		number(p, "tx_bytes"), number(p, "tx_dropped"));
+	fprintf(out,
+		"%s devargs %s queues %" JSON_INTEGER_FORMAT " links %" JSON_INTEGER_FORMAT "\n",
+		render_string(p, "name"), render_string(p, "devargs"), integer_of(p, "queues"),
+		integer_of(p, "links"));
+	fprintf(out,
+		"    RX: %" JSON_INTEGER_FORMAT " packets %" JSON_INTEGER_FORMAT " bytes"
+		"   TX: %" JSON_INTEGER_FORMAT " packets %" JSON_INTEGER_FORMAT
+		" bytes %" JSON_INTEGER_FORMAT " dropped\n",
+		integer_of(p, "rx_packets"), integer_of(p, "rx_bytes"), integer_of(p, "tx_packets"),
+		integer_of(p, "tx_bytes"), integer_of(p, "tx_dropped"));
 }
 
 static void
@@ -106,27 +109,29 @@ static void
 drop_item(const json_t *d, FILE *out)
 {
 	fprintf(out, "%-24s %12" JSON_INTEGER_FORMAT "  %s\n", render_string(d, "reason"),
-		number(d, "packets"), render_string(d, "help"));
+		integer_of(d, "packets"), render_string(d, "help"));
 }
 
 static void
 just_count(const json_t *r, FILE *out)
 {
-	fprintf(out, "%" JSON_INTEGER_FORMAT "\n", number(r, "count"));
+	fprintf(out, "%" JSON_INTEGER_FORMAT "\n", integer_of(r, "count"));
 }
 
 static void
 count_deleted(const json_t *r, FILE *out)
 {
 	(void)out;
-	fprintf(stderr, "%" JSON_INTEGER_FORMAT " flow entries have been deleted.\n", number(r, "count"));
+	fprintf(stderr, "%" JSON_INTEGER_FORMAT " flow entries have been deleted.\n",
+		integer_of(r, "count"));
 }
 
 static void
 count_shown(const json_t *r, FILE *out)
 {
 	(void)out;
-	fprintf(stderr, "%" JSON_INTEGER_FORMAT " flow entries have been shown.\n", number(r, "count"));
+	fprintf(stderr, "%" JSON_INTEGER_FORMAT " flow entries have been shown.\n",
+		integer_of(r, "count"));
 }
 
 static const struct render render_table[] = {

@@ -26,7 +26,8 @@ void render_value(const json_t *v, FILE *out);
 /* The string of a field, "" when there is none. */
 const char *render_string(const json_t *object, const char *field);
 
-/* conntrack list (render_conntrack.c): the line that conntrack -L prints, "netns=NAME" before it. */
+/* conntrack list (render_conntrack.c): the line that conntrack -L prints, "netns=NAME" before
+ * it. */
 void render_entry(const json_t *entry, FILE *out);
 
 #endif

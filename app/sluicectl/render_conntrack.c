@@ -7,7 +7,7 @@
 #include "render.h"
 
 static json_int_t
-number(const json_t *object, const char *field)
+integer_of(const json_t *object, const char *field)
 {
 	return json_integer_value(json_object_get(object, field));
 }
@@ -26,7 +26,7 @@ has_status(const json_t *entry, const char *name)
 
 /* "name=value " when the field is there. */
 static void
-field(const json_t *object, const char *name, FILE *out)
+print_field(const json_t *object, const char *name, FILE *out)
 {
 	const json_t *v = json_object_get(object, name);
 
@@ -38,45 +38,45 @@ field(const json_t *object, const char *name, FILE *out)
 }
 
 static void
-key(const json_t *object, const char *name, FILE *out)
+print_key(const json_t *object, const char *name, FILE *out)
 {
 	if (json_object_get(object, name) != NULL)
-		fprintf(out, "%s=0x%" PRIx64 " ", name, (uint64_t)number(object, name));
+		fprintf(out, "%s=0x%" PRIx64 " ", name, (uint64_t)integer_of(object, name));
 }
 
 static void
-direction(const json_t *d, FILE *out)
+print_direction(const json_t *d, FILE *out)
 {
-	field(d, "src", out);
-	field(d, "dst", out);
-	field(d, "sport", out);
-	field(d, "dport", out);
-	field(d, "type", out);
-	field(d, "code", out);
-	field(d, "id", out);
-	key(d, "srckey", out);
-	key(d, "dstkey", out);
-	field(d, "packets", out);
-	field(d, "bytes", out);
+	print_field(d, "src", out);
+	print_field(d, "dst", out);
+	print_field(d, "sport", out);
+	print_field(d, "dport", out);
+	print_field(d, "type", out);
+	print_field(d, "code", out);
+	print_field(d, "id", out);
+	print_key(d, "srckey", out);
+	print_key(d, "dstkey", out);
+	print_field(d, "packets", out);
+	print_field(d, "bytes", out);
 }
 
 void
 render_entry(const json_t *e, FILE *out)
 {
 	fprintf(out, "netns=%s %-8s %" JSON_INTEGER_FORMAT " %" JSON_INTEGER_FORMAT " ",
-		render_string(e, "netns"), render_string(e, "proto"), number(e, "protonum"),
-		number(e, "timeout"));
+		render_string(e, "netns"), render_string(e, "proto"), integer_of(e, "protonum"),
+		integer_of(e, "timeout"));
 	if (json_is_string(json_object_get(e, "state")))
 		fprintf(out, "%s ", render_string(e, "state"));
-	direction(json_object_get(e, "orig"), out);
+	print_direction(json_object_get(e, "orig"), out);
 	if (!has_status(e, "SEEN_REPLY"))
 		fputs("[UNREPLIED] ", out);
-	direction(json_object_get(e, "reply"), out);
+	print_direction(json_object_get(e, "reply"), out);
 	if (has_status(e, "ASSURED"))
 		fputs("[ASSURED] ", out);
-	field(e, "mark", out);
-	if (number(e, "zone") != 0)
-		field(e, "zone", out);
-	field(e, "delta-time", out);
+	print_field(e, "mark", out);
+	if (integer_of(e, "zone") != 0)
+		print_field(e, "zone", out);
+	print_field(e, "delta-time", out);
 	fputs("use=1\n", out);
 }

@@ -164,7 +164,7 @@ run_help(const char *command)
 				(c->flags & GRAMMAR_MISSING) != 0 ? " (not available)" : "");
 			any = true;
 		} else if (strncmp(c->words, command, len) == 0 &&
-			(c->words[len] == '\0' || c->words[len] == ' ')) {
+			   (c->words[len] == '\0' || c->words[len] == ' ')) {
 			print_usage(c);
 			any = true;
 		}

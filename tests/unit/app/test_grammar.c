@@ -28,17 +28,23 @@ static const struct {
 	{"port add p0 devargs 'net_pcap0,rx_pcap=/tmp/a b'", "port.add",
 		"{\"devargs\":\"net_pcap0,rx_pcap=/tmp/a b\",\"name\":\"p0\"}"},
 	{"link add l port p0 vlan 10.20 netns t1 peer k", "link.add",
-		"{\"name\":\"l\",\"netns\":\"t1\",\"peer\":\"k\",\"port\":\"p0\",\"vlan\":\"10.20\"}"},
+		"{\"name\":\"l\",\"netns\":\"t1\",\"peer\":\"k\",\"port\":\"p0\",\"vlan\":\"10."
+		"20\"}"},
 	{"sysctl net.netfilter.nf_conntrack_acct", "sysctl",
 		"{\"key\":\"net.netfilter.nf_conntrack_acct\"}"},
 	{"sysctl netns t1 nf_conntrack_acct=1", "sysctl",
 		"{\"key\":\"nf_conntrack_acct\",\"netns\":\"t1\",\"value\":\"1\"}"},
-	{"sysctl nf_conntrack_acct = 1", "sysctl", "{\"key\":\"nf_conntrack_acct\",\"value\":\"1\"}"},
-	{"sysctl nf_conntrack_acct =1", "sysctl", "{\"key\":\"nf_conntrack_acct\",\"value\":\"1\"}"},
-	{"sysctl nf_conntrack_acct= 1", "sysctl", "{\"key\":\"nf_conntrack_acct\",\"value\":\"1\"}"},
+	{"sysctl nf_conntrack_acct = 1", "sysctl",
+		"{\"key\":\"nf_conntrack_acct\",\"value\":\"1\"}"},
+	{"sysctl nf_conntrack_acct =1", "sysctl",
+		"{\"key\":\"nf_conntrack_acct\",\"value\":\"1\"}"},
+	{"sysctl nf_conntrack_acct= 1", "sysctl",
+		"{\"key\":\"nf_conntrack_acct\",\"value\":\"1\"}"},
 	{"sysctl list", "sysctl.list", "{}"},
-	{"conntrack list netns t1 proto tcp src 10.0.0.0/8 dport 0x50 mark 1/0xff", "conntrack.list",
-		"{\"dport\":80,\"mark\":\"1/0xff\",\"netns\":\"t1\",\"proto\":\"tcp\",\"src\":\"10.0.0.0/8\"}"},
+	{"conntrack list netns t1 proto tcp src 10.0.0.0/8 dport 0x50 mark 1/0xff",
+		"conntrack.list",
+		"{\"dport\":80,\"mark\":\"1/"
+		"0xff\",\"netns\":\"t1\",\"proto\":\"tcp\",\"src\":\"10.0.0.0/8\"}"},
 	{"rule add t1 forward tcp dport 80 log prefix \"a  b\" accept", "rule.add",
 		"{\"chain\":\"forward\",\"netns\":\"t1\","
 		"\"rule\":\"tcp dport 80 log prefix \\\"a  b\\\" accept\"}"},
@@ -60,7 +66,8 @@ test_lines(void **state)
 	for (i = 0; i < sizeof(good_lines) / sizeof(good_lines[0]); i++) {
 		assert_int_equal(grammar_parse(good_lines[i].line, &cmd, &params, &err), 0);
 		assert_non_null(cmd);
-		assert_string_equal(grammar_method(cmd, method, sizeof(method)), good_lines[i].method);
+		assert_string_equal(
+			grammar_method(cmd, method, sizeof(method)), good_lines[i].method);
 		text = json_dumps(params, JSON_SORT_KEYS | JSON_COMPACT);
 		assert_string_equal(text, good_lines[i].params);
 		assert_ptr_equal(grammar_find(method), cmd);
@@ -161,7 +168,8 @@ static const struct {
 	{"netns.add", "{\"prefix\":\"t\",\"count\":1.5}", "count: must be an integer"},
 	{"netns.add", "{\"prefix\":\"t\",\"count\":1.0}", "count: must be an integer"},
 	{"netns.add", "{\"prefix\":\"t\",\"count\":\"5\"}", "count: must be an integer"},
-	{"netns.add", "{\"prefix\":\"t\",\"count\":9223372036854775807}", "count: 9223372036854775807"},
+	{"netns.add", "{\"prefix\":\"t\",\"count\":9223372036854775807}",
+		"count: 9223372036854775807"},
 	{"netns.add", "{\"names\":[]}", "names: must be an array that is not empty"},
 	{"netns.add", "{\"names\":\"t1\"}", "names: must be an array"},
 	{"netns.add", "{\"names\":[1]}", "names: must be a string"},
@@ -185,7 +193,8 @@ static const struct {
 	{"port.add", "{\"name\":\"p\",\"devargs\":\"net_null0\",\"queues\":32}", NULL},
 	{"port.add", "{\"name\":\"p\",\"devargs\":\"net_null0\",\"queues\":33}", "queues: 33"},
 	{"port.add", "{\"name\":\"p\",\"devargs\":\"\"}", "devargs: is empty"},
-	{"port.add", "{\"name\":\"p\",\"devargs\":\"a\\u0007\"}", "devargs: has a control character"},
+	{"port.add", "{\"name\":\"p\",\"devargs\":\"a\\u0007\"}",
+		"devargs: has a control character"},
 	{"port.add", "{\"name\":\"p\",\"devargs\":true}", "devargs: must be a string"},
 	{"link.add", "{\"name\":\"l\",\"port\":\"p\",\"netns\":\"t\",\"vlan\":5}", NULL},
 	{"link.add", "{\"name\":\"l\",\"port\":\"p\",\"netns\":\"t\",\"vlan\":5.5}",
@@ -225,7 +234,8 @@ test_checks(void **state)
 		if ((ret == 0) != (checks[i].says == NULL))
 			fail_msg("%s %s: %s", checks[i].method, checks[i].params, err.msg);
 		if (checks[i].says != NULL && strstr(err.msg, checks[i].says) == NULL)
-			fail_msg("%s: \"%s\" does not say \"%s\"", checks[i].params, err.msg, checks[i].says);
+			fail_msg("%s: \"%s\" does not say \"%s\"", checks[i].params, err.msg,
+				checks[i].says);
 	}
 }
 
@@ -267,10 +277,13 @@ test_table(void **state)
 			assert_non_null(p->meta);
 			assert_true(p->type != GRAMMAR_UINT || p->min < p->max);
 			assert_true(p->type != GRAMMAR_WORD || p->words != NULL);
-			assert_true((p->flags & GRAMMAR_LIST) == 0 || (p->flags & GRAMMAR_POS) != 0);
-			assert_true(p->type != GRAMMAR_SETTING || (p[1].flags & GRAMMAR_HIDDEN) != 0);
+			assert_true(
+				(p->flags & GRAMMAR_LIST) == 0 || (p->flags & GRAMMAR_POS) != 0);
+			assert_true(
+				p->type != GRAMMAR_SETTING || (p[1].flags & GRAMMAR_HIDDEN) != 0);
 		}
-		assert_memory_equal(grammar_usage(c, usage, sizeof(usage)), c->words, strlen(c->words));
+		assert_memory_equal(
+			grammar_usage(c, usage, sizeof(usage)), c->words, strlen(c->words));
 	}
 }
 
