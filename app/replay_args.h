@@ -36,8 +36,7 @@ extern const char replay_usage[];
 int replay_args_parse(struct replay_args *a, int argc, char **argv, struct sl_err *err);
 void replay_args_free(struct replay_args *a);
 
-/* Seconds as a decimal number with at most nine digits behind the point, below 2^32. 0 or
- * -EINVAL. */
+/* Decimal seconds below 2^32, with at most nine digits behind the point. 0 or -EINVAL. */
 int replay_parse_seconds(const char *text, uint64_t *ns);
 
 #endif

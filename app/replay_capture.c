@@ -36,9 +36,8 @@ capture_in_open(struct capture_in *in, const char *path, struct sl_err *err)
 		const char *name = pcap_datalink_val_to_name(type);
 
 		capture_in_close(in);
-		return sl_refuse(err, EINVAL,
-			"%s: link type %s (%d): only Ethernet can be replayed", path,
-			name != NULL ? name : "unknown", type);
+		return sl_refuse(err, EINVAL, "%s: link type %s (%d): only Ethernet is replayed",
+			path, name != NULL ? name : "unknown", type);
 	}
 	return 0;
 }
@@ -128,10 +127,8 @@ void
 capture_in_report(const struct capture_in *in)
 {
 	if (in->cut.count > 0)
-		fprintf(stderr,
-			"sluice: %s: %" PRIu64 " packets, from number %" PRIu64
-			" on, were cut short by the capture (snaplen) and are replayed as cut "
-			"frames\n",
+		fprintf(stderr, "sluice: %s: %" PRIu64 " packets, from number %" PRIu64
+			" on, were cut by the capture (snaplen); they are replayed as cut frames\n",
 			in->path, in->cut.count, in->cut.first);
 	if (in->backwards.count > 0)
 		fprintf(stderr, "sluice: %s: the time of %" PRIu64 " packets, from number %" PRIu64
@@ -201,7 +198,7 @@ capture_out_close(struct capture_out *out, struct sl_err *err)
 	pcap_close(out->pcap);
 	*out = (struct capture_out){0};
 	if (failed)
-		return sl_refuse(
-			err, EIO, "%s: could not be written to its end; is the disk full?", path);
+		return sl_refuse(err, EIO, "%s: could not be written whole; is the disk full?",
+			path);
 	return 0;
 }

@@ -4,9 +4,9 @@
  * nanoseconds is written.
  *
  * Times: from 1970 to 2106, what a pcap file can hold. One that goes back within a file is taken as
- * that of the packet before it, so that order in the file is kept and the clock never goes back;
- * the user is told. So is he of packets that the capture cut short (snaplen): a frame is the bytes
- * that are in the file.
+ * that of the packet before it, so that the file's order is kept and the clock never goes back. A
+ * packet that the capture cut short (snaplen) is a frame of the bytes that are in the file. The user
+ * is told of either.
  */
 #ifndef REPLAY_CAPTURE_H
 #define REPLAY_CAPTURE_H
@@ -63,8 +63,7 @@ int capture_out_open(struct capture_out *out, const char *path, struct sl_err *e
 /* The frame stays the caller's. Failures show when the file is closed. */
 void capture_out_write(struct capture_out *out, uint64_t time_ns, const struct rte_mbuf *m);
 
-/* 0, or -EIO when not everything could be written; closed in any case. One of zeros is left
- * alone. */
+/* 0, or -EIO when not all could be written; closed in any case. One of zeros is left alone. */
 int capture_out_close(struct capture_out *out, struct sl_err *err);
 
 #endif

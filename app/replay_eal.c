@@ -50,7 +50,7 @@ replay_eal_init(struct sl_err *err)
 	argv[n++] = lcores;
 	argv[n] = NULL;
 	if (rte_eal_init((int)n, argv) < 0)
-		return sl_refuse(
-			err, rte_errno, "DPDK does not start: %s", rte_strerror(rte_errno));
+		return sl_refuse(err, rte_errno, "DPDK does not start: %s",
+			rte_strerror(rte_errno));
 	return 0;
 }

@@ -77,8 +77,8 @@ test_seconds(void **state)
 static void
 test_at_is_sorted_and_stable(void **state)
 {
-	static const char *const words[] = {"-c", "f", "--at", "2", "c", "--at", "1", "a", "--at",
-		"2.0", "d", "--at=1", "b", NULL};
+	static const char *const words[] = {"-c", "f", "--at", "2", "c", "--at", "1", "a",
+		"--at", "2.0", "d", "--at=1", "b", NULL};
 	struct replay_args a;
 	char *argv[ARGS_MAX];
 	unsigned int i;
@@ -94,8 +94,8 @@ test_at_is_sorted_and_stable(void **state)
 static void
 test_binds(void **state)
 {
-	static const char *const words[] = {"-c", "f", "--rx", "in=a=b.pcap", "--rx=in=c", "--tx",
-		"out=d", "--until", "7", NULL};
+	static const char *const words[] = {"-c", "f", "--rx", "in=a=b.pcap", "--rx=in=c",
+		"--tx", "out=d", "--until", "7", NULL};
 	struct replay_args a;
 	char *argv[ARGS_MAX];
 
