@@ -5,8 +5,8 @@
  *
  * Times: from 1970 to 2106, what a pcap file can hold. One that goes back within a file is taken as
  * that of the packet before it, so that the file's order is kept and the clock never goes back. A
- * packet that the capture cut short (snaplen) is a frame of the bytes that are in the file. The user
- * is told of either.
+ * packet that the capture cut short (snaplen) is a frame of the bytes in the file. The user is told
+ * of either.
  */
 #ifndef REPLAY_CAPTURE_H
 #define REPLAY_CAPTURE_H

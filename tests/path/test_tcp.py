@@ -206,7 +206,7 @@ def test_b15_old_syn_ack_sets_no_window(case):
     c.at(3).inside(tcp(FLOW, 'R', seq=2001))
     reopened(c, 4)
     c.at(5.5).outside(tcp(~FLOW, 'SA', seq=123, ack=555))
-    c.at(5.6).entries(tcp_entry('SYN_SENT', 118, unreplied=True))
+    c.at(5.6).entries(tcp_entry('SYN_SENT', 118))
     finish_reopening(c, 6)
     c.replay()
 
@@ -245,7 +245,7 @@ def test_syn_in_time_wait_opens_again(case):
 # ---- B17: no reply ----
 
 def test_b17_unreplied_syn_has_a_fixed_deadline(case):
-    """A SYN each second, never answered: the entry ends 120 s after the first, and the next one makes
+    """A SYN each second, never answered: the entry ends 120 s after the first; the next makes
     another."""
     c = case(knobs=DROP | ACCT)
     for i in range(125):

@@ -37,8 +37,8 @@ def test_b60_timeout_seen_by_packets(case, timeout):
         c.replay()
 
 
-# Clock values in ns, five seconds after each of which a counter of that width and unit wraps, as far
-# as the time of a capture, from 1970 to 2106, can reach them.
+# Clock values in ns, five seconds after which a counter of that width and unit wraps, as far as the
+# time of a capture, from 1970 to 2106, can reach them.
 UNITS = {'ns': 1, 'us': 1000, 'ms': MS, 's': SEC}
 WRAPS = {f'2^{bits} {name}': 2**bits * unit - 5 * SEC
          for bits in (31, 32, 48) for name, unit in UNITS.items()
