@@ -19,6 +19,8 @@
 
 #include <netinet/in.h>
 
+#include <rte_ip.h>
+
 #include "err.h"
 
 static void
@@ -304,12 +306,23 @@ find_locked(struct ct_thread *t, struct pkt *p)
 	return e;
 }
 
+/* An error is for the sender of the packet inside it. */
+static bool
+goes_to_sender(const struct pkt *p)
+{
+	const struct tuple_addr *sender = &p->tuple.src;
+
+	if (p->tuple.family == TUPLE_IPV4)
+		return memcmp(p->l3 + offsetof(struct rte_ipv4_hdr, dst_addr), sender, 4) == 0;
+	return memcmp(p->l3 + offsetof(struct rte_ipv6_hdr, dst_addr), sender, 16) == 0;
+}
+
 enum ct_verdict
 ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
 	struct ct_entry *e = p->ct != NULL ? p->ct : find_locked(t, p);
 
-	if (e == NULL || !ct_lock_live(e, p->ct_gen))
+	if (e == NULL || !goes_to_sender(p) || !ct_lock_live(e, p->ct_gen))
 		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
 	p->ct = e;
 	if (sl_ms_passed(e->deadline, now.ms)) {

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include <rte_ip.h>
+
 #include "err.h"
 #include "private.h"
 
@@ -534,20 +536,29 @@ test_icmp_error_is_related_and_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
 	struct pkt p = flow_packet(f, 1, false), e = flow_packet(f, 1, false);
+	struct rte_ipv4_hdr outer = {.dst_addr = p.tuple.src.w[0]};
 	uint32_t deadline;
 
 	insert(f, f->a, &p);
 	deadline = p.ct->deadline;
 	later(f, 5000);
 	e.flags |= PKT_ICMP_ERROR;
+	e.l3 = (uint8_t *)&outer;
 	ct_lookup_bulk(f->a, &e, 1);
 	assert_int_equal(ct_track_error(f->a, &e, f->now), CT_OK);
 	assert_true(e.flags & PKT_CT_RELATED);
 	assert_int_equal(e.ct_dir, CT_REPLY);
 	assert_int_equal(p.ct->deadline, deadline);
 	assert_int_equal(p.ct->reply.packets, 0);
+	outer.dst_addr++; /* to another than the sender */
+	e = flow_packet(f, 1, false);
+	e.flags |= PKT_ICMP_ERROR;
+	e.l3 = (uint8_t *)&outer;
+	ct_lookup_bulk(f->a, &e, 1);
+	assert_int_equal(ct_track_error(f->a, &e, f->now), CT_INVALID);
 	e = flow_packet(f, 2, false);
 	e.flags |= PKT_ICMP_ERROR;
+	e.l3 = (uint8_t *)&outer;
 	ct_lookup_bulk(f->a, &e, 1);
 	assert_int_equal(ct_track_error(f->a, &e, f->now), CT_INVALID);
 	assert_int_equal(e.reason, SL_DROP_INV_ICMP_UNRELATED);
