@@ -80,17 +80,27 @@ done
 say "$CONFIG is running; its socket is $socket"
 rounds=()
 [ "$seconds" -eq 0 ] || rounds=(count "$seconds")
-ctl top interval 1 "${rounds[@]}" &
-view=$!
-wait "$view" || [ -n "$stop" ] || {
+if [ -t 0 ] && [ -t 1 ]; then
+	# A screen, which q or Ctrl-C leaves.
+	ctl top interval 1 "${rounds[@]}" || stop=failed
+else
+	ctl top interval 1 "${rounds[@]}" &
+	view=$!
+	wait "$view" || stop=${stop:-failed}
+fi
+if [ "$stop" = failed ]; then
 	cat "$dir/log" >&2
 	die "the gateway ended"
-}
+fi
 
-say "summary"
-ctl stats
-ctl drops
+say "workers, and all drops"
 ctl show workers
+ctl drops
+say "t8, which is under the flood, and t7 beside it: entries, packets, drops"
+for tenant in t8 t7; do
+	ctl stats netns $tenant
+	ctl drops netns $tenant
+done
 cat <<END
 
 Next: leave it running with ./run.sh --seconds 0, and in another terminal look into a tenant:

@@ -83,8 +83,10 @@ render_top(const json_t *s, FILE *out)
 	json_array_foreach(json_object_get(s, "workers"), i, item)
 		fprintf(out, " %.0f%%", number(item, "load_percent"));
 	fputs(" cycles/packet", out);
-	json_array_foreach(json_object_get(s, "workers"), i, item)
-		column(item, "cycles_per_packet", 2, 0, out);
+	json_array_foreach(json_object_get(s, "workers"), i, item) {
+		fputc(' ', out);
+		column(item, "cycles_per_packet", 1, 0, out);
+	}
 	item = json_array_get(json_object_get(s, "netns"), 0);
 	if (item != NULL)
 		fprintf(out, " busiest %s", render_string(item, "netns"));
