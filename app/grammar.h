@@ -7,7 +7,8 @@
  * A command's words joined by dots are its method. In text, what follows the words are values by
  * position and values behind a keyword, which is the parameter's name:
  *
- *   netns add t1 t2 from init    {"method":"netns.add","params":{"names":["t1","t2"],"from":"init"}}
+ *   netns add t1 t2 from init
+ *   {"method":"netns.add","params":{"names":["t1","t2"],"from":"init"}}
  *
  * A new command is a row of the table in grammar_table.c, and a handler (see command.h).
  */

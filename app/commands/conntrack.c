@@ -87,15 +87,16 @@ static enum task_step
 list_step(struct call *c)
 {
 	struct walk *w = c->state;
+	const struct ct_visitor visitor = {list_entry, w};
 	struct ct_filter f;
+	bool more;
 
 	if (!make_filter(c, w, &f))
 		return TASK_DONE;
 	w->items = 0;
 	w->now = c->gw->clock(c->gw);
-	return ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN, w->now, list_entry, w)
-		       ? TASK_MORE
-		       : TASK_DONE;
+	more = ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN, w->now, &visitor);
+	return more ? TASK_MORE : TASK_DONE;
 }
 
 /* ---- count ---- */
@@ -120,6 +121,7 @@ static enum task_step
 count_step(struct call *c)
 {
 	struct walk *w = c->state;
+	const struct ct_visitor visitor = {count_entry, w};
 	struct ct_filter f;
 
 	if (!make_filter(c, w, &f))
@@ -127,8 +129,8 @@ count_step(struct call *c)
 	else if (f.match == NULL)
 		w->n = f.ns != NULL ? (uint64_t)netns_entries(f.ns, gw_threads(c->gw))
 				    : ct_count(c->gw->ct);
-	else if (ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN, c->gw->clock(c->gw),
-			 count_entry, w))
+	else if (ct_walk_slice(c->gw->ct_control, &w->walk, &f, SLOTS_PER_TURN,
+			 c->gw->clock(c->gw), &visitor))
 		return TASK_MORE;
 	c->result = count_result(w->n);
 	return TASK_DONE;

@@ -156,14 +156,18 @@ struct ct_filter {
 	const void *match_arg;
 };
 
+/* What a walk calls for each entry. False: stop early (the entry counts as visited). */
+struct ct_visitor {
+	bool (*visit)(const struct ct_view *v, void *arg);
+	void *arg;
+};
+
 /*
  * Visits at most `budget` pool slots; for each LIVE entry of the filter that is not past its
- * deadline calls visit(view, arg) with nothing held. visit returns false to stop early (the entry
- * counts as visited). True while there is more to walk.
+ * deadline calls the visitor with nothing held. True while there is more to walk.
  */
 bool ct_walk_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
-	unsigned int budget, struct sl_now now, bool (*visit)(const struct ct_view *v, void *arg),
-	void *arg);
+	unsigned int budget, struct sl_now now, const struct ct_visitor *visitor);
 
 /* The same, and destroys what the filter selects. Adds the number destroyed to *destroyed. */
 bool ct_flush_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,

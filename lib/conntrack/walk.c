@@ -68,8 +68,7 @@ view(struct ct *ct, uint32_t i, const struct ct_walk *w, const struct ct_filter 
 
 bool
 ct_walk_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
-	unsigned int budget, struct sl_now now, bool (*visit)(const struct ct_view *v, void *arg),
-	void *arg)
+	unsigned int budget, struct sl_now now, const struct ct_visitor *visitor)
 {
 	struct ct_view v;
 
@@ -77,7 +76,7 @@ ct_walk_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f,
 		uint32_t i = w->next++;
 
 		if (slot_matches(&t->ct->slot[i], f->ns) && view(t->ct, i, w, f, now, &v) &&
-			!visit(&v, arg))
+			!visitor->visit(&v, visitor->arg))
 			break;
 	}
 	return w->next < w->end;

@@ -192,7 +192,8 @@ list_all(struct bench_gateway *g, uint32_t entries)
 	struct ct_walk w;
 
 	ct_walk_start(g->gw.ct, &w, now);
-	while (ct_walk_slice(g->gw.ct_control, &w, &all, 1024, now, list_entry, &l))
+	while (ct_walk_slice(g->gw.ct_control, &w, &all, 1024, now,
+		&(struct ct_visitor){list_entry, &l}))
 		;
 	if (l.n != entries)
 		bench_die("a listing of %u entries has %lu", entries, (unsigned long)l.n);

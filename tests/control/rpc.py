@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A raw client of the control socket: what it sends is up to the test, what it reads must be JSON."""
+"""A raw client of the control socket: what it sends is the test's, what it reads must be JSON."""
 
 import json
 import socket

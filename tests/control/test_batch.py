@@ -100,7 +100,8 @@ def test_deletes_come_at_the_end(rpc):
     answers = rpc.batch(('link.delete', {'name': 'a'}), ('port.delete', {'name': 'p0'}))
     assert '"b"' in refused(answers, 1)
     assert len(rpc.items('link.list')) == 2
-    answers = rpc.batch(('link.delete', {'name': 'a'}), delete('t2'), ('port.delete', {'name': 'p0'}))
+    answers = rpc.batch(('link.delete', {'name': 'a'}), delete('t2'),
+                        ('port.delete', {'name': 'p0'}))
     assert all('result' in a for a in answers)
     assert {p['name'] for p in rpc.items('port.list')} == {'p1'}
     assert rpc.items('link.list') == []
@@ -120,7 +121,8 @@ def test_name_deleted_in_the_batch(rpc):
 
 
 def test_parent_in_the_batch(rpc):
-    answers = rpc.batch(add('a'), ('sysctl', {'netns': 'a', 'key': 'nf_conntrack_acct', 'value': 1}),
+    answers = rpc.batch(add('a'),
+                        ('sysctl', {'netns': 'a', 'key': 'nf_conntrack_acct', 'value': 1}),
                         add('b', **{'from': 'a'}), add('c', **{'from': 'b'}))
     assert all('result' in a for a in answers)
     assert rpc.ok('sysctl', netns='c', key='nf_conntrack_acct')['value'] == 1

@@ -215,7 +215,7 @@ def rss_kb(pid):
 
 
 def test_100_mb_of_answers(rpc):
-    """Of eleven listings: each line of the first is looked at, of the others their size and number."""
+    """Of eleven listings: each line of the first is looked at, of the others size and number."""
     count, lists = 60000, 11
     rpc.ok('netns.add', prefix='tenant-with-quite-a-long-name-to-make-long-lines-', count=count)
     rpc.send(b''.join(json.dumps(rpc.request('netns.list', request_id=f'r{i}')).encode() + b'\n'

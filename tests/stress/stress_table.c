@@ -200,7 +200,7 @@ list_all(struct ct_thread *t)
 
 	memset(&l, 0, sizeof(l));
 	ct_walk_start(ct, &w, fast_clock());
-	while (ct_walk_slice(t, &w, &all, 1000, fast_clock(), see, &l))
+	while (ct_walk_slice(t, &w, &all, 1000, fast_clock(), &(struct ct_visitor){see, &l}))
 		;
 	for (i = 0; i < STABLE; i++)
 		REQUIRE(l.seen[i] == 1);
@@ -270,7 +270,8 @@ check_unique(struct ct_thread *t)
 	unsigned int i;
 
 	ct_walk_start(ct, &w, fast_clock());
-	while (ct_walk_slice(t, &w, &all, 1000, fast_clock(), count_contended, &l))
+	while (ct_walk_slice(t, &w, &all, 1000, fast_clock(),
+		&(struct ct_visitor){count_contended, &l}))
 		;
 	for (i = 0; i < CONTENDED; i++)
 		REQUIRE(l.contended[i] <= 1);

@@ -262,7 +262,7 @@ test_shortened_deadline_is_seen_by_the_sweep(void **state)
 }
 
 static void
-test_full_pool_refuses_by_name(void **state)
+test_full_pool_refuses(void **state)
 {
 	struct fixture *f = *state;
 	struct pkt p;
@@ -379,11 +379,11 @@ test_walk_lists_each_once_in_slices(void **state)
 		p = flow_packet(f, i, false);
 		insert(f, f->a, &p);
 	}
-	for (i = 0; i < sizeof(budgets) / sizeof(budgets[0]); i++) {
+	for (i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
 		struct listed l = {0};
 
 		ct_walk_start(f->ct, &w, f->now);
-		while (ct_walk_slice(f->b, &w, &all, budgets[i], f->now, see, &l))
+		while (ct_walk_slice(f->b, &w, &all, cut[i], f->now, &(struct ct_visitor){see, &l}))
 			;
 		assert_int_equal(l.n, 500);
 	}
@@ -403,7 +403,7 @@ test_walk_passes_over_what_is_made_meanwhile(void **state)
 	later(f, 1);
 	p = flow_packet(f, 2, false);
 	insert(f, f->a, &p);
-	while (ct_walk_slice(f->b, &w, &all, 10, f->now, see, &l))
+	while (ct_walk_slice(f->b, &w, &all, 10, f->now, &(struct ct_visitor){see, &l}))
 		;
 	assert_int_equal(l.n, 1);
 }
@@ -429,7 +429,7 @@ test_listing_and_purge_stay_in_their_namespace(void **state)
 	}
 	of.ns = l.ns = ns[1];
 	ct_walk_start(f->ct, &w, f->now);
-	while (ct_walk_slice(f->b, &w, &of, 16, f->now, see, &l))
+	while (ct_walk_slice(f->b, &w, &of, 16, f->now, &(struct ct_visitor){see, &l}))
 		;
 	assert_int_equal(l.n, 100);
 	netns_kill_batch(f->registry, &ns[0], 1);
@@ -510,14 +510,13 @@ test_chain_bound_refuses_and_counts(void **state)
 static void
 test_clock_wraps_under_a_flow(void **state)
 {
-	static const uint64_t wraps_ms[] = {
-		UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(1) << 48};
+	static const uint64_t wraps[] = {UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(1) << 48};
 	struct fixture *f = *state;
 	unsigned int i;
 	struct pkt p;
 
 	for (i = 0; i < 3; i++) {
-		f->now = sl_now_from_ns((wraps_ms[i] - 5000) * SL_NSEC_PER_MSEC);
+		f->now = sl_now_from_ns((wraps[i] - 5000) * SL_NSEC_PER_MSEC);
 		p = flow_packet(f, i, false);
 		insert(f, f->a, &p);
 		later(f, 29999);
@@ -581,8 +580,7 @@ test_too_little_memory_is_refused(void **state)
 	assert_non_null(strstr(err.msg, "nf_conntrack_buckets"));
 }
 
-#define TEST(f)       cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define TEST_SMALL(f) cmocka_unit_test_setup_teardown(f, setup_small, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
 main(void)
@@ -596,7 +594,7 @@ main(void)
 		TEST(test_stale_reference_is_a_miss),
 		TEST(test_sweep_destroys_what_nobody_touches),
 		TEST(test_shortened_deadline_is_seen_by_the_sweep),
-		TEST_SMALL(test_full_pool_refuses_by_name),
+		cmocka_unit_test_setup_teardown(test_full_pool_refuses, setup_small, teardown),
 		TEST(test_full_namespace_refuses_alone),
 		TEST(test_identical_flows_of_many_namespaces_spread),
 		TEST(test_walk_lists_each_once_in_slices),
