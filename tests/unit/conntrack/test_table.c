@@ -368,7 +368,7 @@ see(const struct ct_view *v, void *arg)
 static void
 test_walk_lists_each_once_in_slices(void **state)
 {
-	static const unsigned int budgets[] = {1, 7, 500, 100000};
+	static const unsigned int cut[] = {1, 7, 500, 100000};
 	struct fixture *f = *state;
 	struct ct_filter all = {0};
 	struct ct_walk w;
