@@ -18,8 +18,7 @@ struct sl_err;
 #define EAL_MEMORY_MIN     32u
 
 struct eal_options {
-	/* List of cores, such as "0-1" or "1,3"; NULL: all but one, at least one. */
-	const char *workers;
+	const char *workers; /* list of cores, such as "0-1" or "1,3"; NULL: all but the first */
 	bool no_huge;
 	unsigned int memory; /* MB for packet buffers and ports; 0: EAL_MEMORY_DEFAULT */
 	const char *extra;   /* arguments for EAL as they are; NULL: none */

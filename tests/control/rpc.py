@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A raw client of the control socket: what it sends is the test's, what it reads must be JSON."""
+"""A raw client of the control socket: it sends what the test likes, and must read JSON."""
 
 import json
 import socket

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tracked connections as listings show them. The expected lines are what conntrack 1.4.7 -L prints
+ * for the same entries of a kernel, with "netns=" in front.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+
+#include "ct_filter.h"
+#include "ct_format.h"
+#include "err.h"
+#include "sluicectl/render.h"
+
+static struct knobs knobs;
+static struct netns ns = {.id = 3, .name = "t1", .knobs = &knobs};
+
+struct sample {
+	uint8_t family, proto, state;
+	const char *src, *dst;
+	uint16_t a, b, ra, rb; /* sport and dport of both directions, host order */
+	int32_t left_ms;
+	uint16_t status;
+	uint32_t mark;
+	uint16_t zone;
+	const char *line;
+};
+
+#define V4(p) TUPLE_IPV4, IPPROTO_##p
+#define V6(p) TUPLE_IPV6, IPPROTO_##p
+
+static const struct sample samples[] = {
+	{V4(GRE), 0, "198.51.100.10", "192.0.2.80", 0, 7, 7, 0, 29999, 0, 0, 0,
+		"gre      47 29 src=198.51.100.10 dst=192.0.2.80 srckey=0x0 dstkey=0x7 packets=0 "
+		"bytes=0 [UNREPLIED] src=192.0.2.80 dst=198.51.100.10 srckey=0x7 dstkey=0x0 "
+		"packets=0 bytes=0 mark=0 delta-time=0 use=1"},
+	{V6(ICMPV6), 0, "2001:db8::1", "2001:db8::2", 77, 128 << 8, 77, 129 << 8, 29001, 0, 0, 0,
+		"icmpv6   58 29 src=2001:db8::1 dst=2001:db8::2 type=128 code=0 id=77 packets=0 "
+		"bytes=0 [UNREPLIED] src=2001:db8::2 dst=2001:db8::1 type=129 code=0 id=77 "
+		"packets=0 bytes=0 mark=0 delta-time=0 use=1"},
+	{V6(TCP), CT_TCP_ESTABLISHED, "2001:db8::1", "2001:db8::2", 1000, 80, 80, 1000, 431999000,
+		CT_SEEN_REPLY | CT_ASSURED, 0, 0,
+		"tcp      6 431999 ESTABLISHED src=2001:db8::1 dst=2001:db8::2 sport=1000 dport=80 "
+		"packets=0 bytes=0 src=2001:db8::2 dst=2001:db8::1 sport=80 dport=1000 packets=0 "
+		"bytes=0 [ASSURED] mark=0 delta-time=0 use=1"},
+	{V4(UDP), 0, "198.51.100.10", "192.0.2.80", 1001, 53, 53, 1001, 29000, 0, 0, 0,
+		"udp      17 29 src=198.51.100.10 dst=192.0.2.80 sport=1001 dport=53 packets=0 "
+		"bytes=0 [UNREPLIED] src=192.0.2.80 dst=198.51.100.10 sport=53 dport=1001 "
+		"packets=0 bytes=0 mark=0 delta-time=0 use=1"},
+	{V4(UDPLITE), 0, "198.51.100.10", "192.0.2.80", 1001, 53, 53, 1001, 29000, 0, 0, 0,
+		"udplite  136 29 src=198.51.100.10 dst=192.0.2.80 sport=1001 dport=53 packets=0 "
+		"bytes=0 [UNREPLIED] src=192.0.2.80 dst=198.51.100.10 sport=53 dport=1001 "
+		"packets=0 bytes=0 mark=0 delta-time=0 use=1"},
+	{V4(SCTP), CT_SCTP_COOKIE_WAIT, "198.51.100.10", "192.0.2.80", 1001, 53, 53, 1001, 29000, 0,
+		0, 0,
+		"sctp     132 29 COOKIE_WAIT src=198.51.100.10 dst=192.0.2.80 sport=1001 dport=53 "
+		"packets=0 bytes=0 [UNREPLIED] src=192.0.2.80 dst=198.51.100.10 sport=53 "
+		"dport=1001 packets=0 bytes=0 mark=0 delta-time=0 use=1"},
+	{TUPLE_IPV4, 89, 0, "198.51.100.10", "192.0.2.80", 0, 0, 0, 0, 29000, 0, 0, 0,
+		"unknown  89 29 src=198.51.100.10 dst=192.0.2.80 packets=0 bytes=0 [UNREPLIED] "
+		"src=192.0.2.80 dst=198.51.100.10 packets=0 bytes=0 mark=0 delta-time=0 use=1"},
+	{V4(ICMP), 0, "198.51.100.10", "192.0.2.80", 77, 8 << 8, 77, 0, 29000, 0, 0, 0,
+		"icmp     1 29 src=198.51.100.10 dst=192.0.2.80 type=8 code=0 id=77 packets=0 "
+		"bytes=0 [UNREPLIED] src=192.0.2.80 dst=198.51.100.10 type=0 code=0 id=77 "
+		"packets=0 bytes=0 mark=0 delta-time=0 use=1"},
+	{V4(TCP), CT_TCP_SYN_SENT, "198.51.100.10", "192.0.2.80", 1001, 80, 80, 1001, 119000, 0, 5,
+		7,
+		"tcp      6 119 SYN_SENT src=198.51.100.10 dst=192.0.2.80 sport=1001 dport=80 "
+		"packets=0 bytes=0 [UNREPLIED] src=192.0.2.80 dst=198.51.100.10 sport=80 "
+		"dport=1001 packets=0 bytes=0 mark=5 zone=7 delta-time=0 use=1"},
+};
+
+static void
+make_tuple(struct tuple *t, const struct sample *s, bool reply)
+{
+	int af = s->family == TUPLE_IPV6 ? AF_INET6 : AF_INET;
+
+	*t = (struct tuple){.scope = 3, .zone = s->zone, .family = s->family, .proto = s->proto};
+	inet_pton(af, reply ? s->dst : s->src, t->src.b);
+	inet_pton(af, reply ? s->src : s->dst, t->dst.b);
+	t->sport = htons(reply ? s->ra : s->a);
+	t->dport = htons(reply ? s->rb : s->b);
+}
+
+static void
+make_view(struct ct_view *v, const struct sample *s)
+{
+	*v = (struct ct_view){.left_ms = s->left_ms};
+	make_tuple(&v->entry.orig.tuple, s, false);
+	make_tuple(&v->entry.reply.tuple, s, true);
+	v->entry.ns = &ns;
+	v->entry.status = s->status;
+	v->entry.mark = s->mark;
+	if (s->proto == IPPROTO_TCP)
+		v->entry.proto.tcp.state = s->state & 0xf;
+	if (s->proto == IPPROTO_SCTP)
+		v->entry.proto.sctp.state = s->state;
+}
+
+/* The line that sluicectl makes of the daemon's object. */
+static char *
+line_of(const struct ct_view *v, struct sl_now now)
+{
+	json_t *o = ct_format_json(v, now);
+	char *line = NULL;
+	size_t len;
+	FILE *f = open_memstream(&line, &len);
+
+	assert_non_null(o);
+	render_entry(o, f);
+	fclose(f);
+	json_decref(o);
+	return line;
+}
+
+static void
+test_lines(void **state)
+{
+	struct ct_view v;
+	char expected[512], *line;
+	size_t i;
+
+	(void)state;
+	knobs = (struct knobs){.acct = true, .timestamp = true};
+	for (i = 0; i < RTE_DIM(samples); i++) {
+		make_view(&v, &samples[i]);
+		line = line_of(&v, sl_now_from_ns(0));
+		snprintf(expected, sizeof(expected), "netns=t1 %s\n", samples[i].line);
+		assert_string_equal(line, expected);
+		free(line);
+	}
+}
+
+/* Without acct and timestamp their fields are not there; with them they are what was counted. */
+static void
+test_options(void **state)
+{
+	struct ct_view v;
+	char *line;
+
+	(void)state;
+	make_view(&v, &samples[3]);
+	v.entry.orig.packets = 3;
+	v.entry.orig.bytes = UINT64_C(5000000000);
+	v.entry.start_ns = 7 * SL_NSEC_PER_SEC;
+	knobs = (struct knobs){0};
+	line = line_of(&v, sl_now_from_ns(20 * SL_NSEC_PER_SEC));
+	assert_string_equal(line,
+		"netns=t1 udp      17 29 src=198.51.100.10 dst=192.0.2.80 sport=1001 dport=53 "
+		"[UNREPLIED] src=192.0.2.80 dst=198.51.100.10 sport=53 dport=1001 mark=0 use=1\n");
+	free(line);
+	knobs = (struct knobs){.acct = true, .timestamp = true};
+	line = line_of(&v, sl_now_from_ns(20 * SL_NSEC_PER_SEC));
+	assert_non_null(strstr(line, "dport=53 packets=3 bytes=5000000000 [UNREPLIED]"));
+	assert_non_null(strstr(line, "mark=0 delta-time=13 use=1\n"));
+	free(line);
+}
+
+static void
+test_json(void **state)
+{
+	struct ct_view v;
+	json_t *o;
+	char *text;
+
+	(void)state;
+	knobs = (struct knobs){.acct = true};
+	make_view(&v, &samples[2]);
+	o = ct_format_json(&v, sl_now_from_ns(0));
+	text = json_dumps(o, JSON_COMPACT);
+	assert_string_equal(text,
+		"{\"netns\":\"t1\",\"family\":\"ipv6\",\"proto\":\"tcp\",\"protonum\":6,"
+		"\"state\":\"ESTABLISHED\",\"timeout\":431999,\"status\":[\"SEEN_REPLY\","
+		"\"ASSURED\"],"
+		"\"mark\":0,\"zone\":0,\"helper\":null,"
+		"\"orig\":{\"src\":\"2001:db8::1\",\"dst\":\"2001:db8::2\",\"sport\":1000,"
+		"\"dport\":80,\"packets\":0,\"bytes\":0},"
+		"\"reply\":{\"src\":\"2001:db8::2\",\"dst\":\"2001:db8::1\",\"sport\":80,"
+		"\"dport\":1000,\"packets\":0,\"bytes\":0}}");
+	free(text);
+	json_decref(o);
+}
+
+/* Which samples, by their index, a filter selects. */
+static void
+test_filters(void **state)
+{
+	static const struct {
+		const char *params;
+		unsigned int selects; /* bits */
+	} cases[] = {
+		{"{}", 0x1ff},
+		{"{\"family\":\"ipv6\"}", 0x006},
+		{"{\"proto\":\"tcp\"}", 0x104},
+		{"{\"proto\":\"89\"}", 0x040},
+		{"{\"src\":\"198.51.100.0/24\"}", 0x1f9},
+		{"{\"src\":\"198.51.100.11\"}", 0},
+		{"{\"dst\":\"2001:db8::/32\"}", 0x006},
+		{"{\"reply-src\":\"192.0.2.80\"}", 0x1f9},
+		{"{\"reply-dst\":\"192.0.2.80\"}", 0},
+		{"{\"dport\":53}", 0x038},
+		{"{\"sport\":1000}", 0x004},
+		{"{\"dport\":0}", 0},
+		{"{\"dport\":7}", 0},
+		{"{\"icmp-type\":8}", 0x080},
+		{"{\"icmp-id\":77}", 0x082},
+		{"{\"icmp-code\":1}", 0},
+		{"{\"state\":\"established\"}", 0x004},
+		{"{\"state\":\"COOKIE_WAIT\"}", 0x020},
+		{"{\"status\":\"ASSURED\"}", 0x004},
+		{"{\"status\":\"UNREPLIED\"}", 0x1fb},
+		{"{\"status\":\"ASSURED,UNREPLIED\"}", 0},
+		{"{\"mark\":5}", 0x100},
+		{"{\"mark\":\"0x1/0x1\"}", 0x100},
+		{"{\"mark\":\"0/0x2\"}", 0x1ff},
+		{"{\"zone\":7}", 0x100},
+		{"{\"proto\":\"tcp\",\"dport\":80,\"family\":\"ipv4\"}", 0x100},
+	};
+	struct ct_match m;
+	struct ct_view v;
+	struct sl_err err;
+	json_t *params;
+	unsigned int got;
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		params = json_loads(cases[i].params, 0, NULL);
+		assert_int_equal(ct_match_parse(&m, params, &err), 0);
+		assert_int_equal(ct_match_any(&m), json_object_size(params) == 0);
+		json_decref(params);
+		for (k = 0, got = 0; k < RTE_DIM(samples); k++) {
+			make_view(&v, &samples[k]);
+			got |= (unsigned int)ct_match(&v, &m) << k;
+		}
+		if (got != cases[i].selects)
+			fail_msg("%s selects 0x%x, not 0x%x", cases[i].params, got,
+				cases[i].selects);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_filters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
