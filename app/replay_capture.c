@@ -127,12 +127,12 @@ void
 capture_in_report(const struct capture_in *in)
 {
 	if (in->cut.count > 0)
-		fprintf(stderr, "sluice: %s: %" PRIu64 " packets, from number %" PRIu64
-			" on, were cut by the capture (snaplen); they are replayed as cut frames\n",
+		fprintf(stderr, "sluice: %s: packets cut by the capture (snaplen): %" PRIu64
+			", the first is number %" PRIu64 "; replayed as cut frames\n",
 			in->path, in->cut.count, in->cut.first);
 	if (in->backwards.count > 0)
-		fprintf(stderr, "sluice: %s: the time of %" PRIu64 " packets, from number %" PRIu64
-			" on, lies before that of a packet ahead of them, whose time is taken\n",
+		fprintf(stderr, "sluice: %s: packets with a time before that of one ahead: %" PRIu64
+			", the first is number %" PRIu64 "; they take the time of the one ahead\n",
 			in->path, in->backwards.count, in->backwards.first);
 }
 

@@ -104,7 +104,7 @@ def test_time_going_back_is_taken_as_no_time(sluice, files):
                                    (START + 11, f[3])])
     done = replay(sluice, files, '--rx', f'in={files}/in.pcap', '--tx', f'out={files}/out.pcap')
     assert done.returncode == 0
-    assert 'in.pcap' in done.stderr and '2 packets, from number 2 on' in done.stderr
+    assert 'in.pcap' in done.stderr and 'one ahead: 2, the first is number 2;' in done.stderr
     assert read_pcap(files / 'out.pcap') == [(START + t, f[i])
                                              for t, i in ((10, 0), (10, 1), (10, 2), (11, 3))]
 
@@ -118,7 +118,7 @@ def test_cut_packets_are_cut_frames(sluice, files):
     done = replay(sluice, files, '--rx', f'in={files}/in.pcap', '--tx', f'out={files}/out.pcap',
                   '--at', '1', 'drops')
     assert done.returncode == 0
-    assert '1 packets, from number 2 on, were cut short' in done.stderr
+    assert '(snaplen): 1, the first is number 2;' in done.stderr
     assert read_pcap(files / 'out.pcap') == [(START, whole)]
     assert [d['reason'] for d in json.loads(done.stdout)['items']] == ['ip-length']
 

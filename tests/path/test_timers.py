@@ -77,10 +77,11 @@ def test_b60_established_across_a_wrap(case, name):
 def test_b60_many_packets_add_nothing(case):
     """It dies its timeout after the last packet, not after the sum of something."""
     c = case()
+    frame = udp(FLOW)
     last = 0
     for i in range(3000):
         last = i * MS
-        c.at(last / SEC).inside(udp(FLOW))
+        c.at(last / SEC).inside(frame)
     lives_until(c, last + 30 * SEC, entry(FLOW, 'udp', left=0, unreplied=True))
     c.replay()
 
