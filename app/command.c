@@ -170,7 +170,8 @@ run_steps(struct call *c, json_t *items)
 			return c->status;
 	} while (s == TASK_MORE);
 	if (c->result == NULL)
-		c->result = json_pack("{s:I, s:O}", "count", (json_int_t)c->n_items, "items", items);
+		c->result = json_pack(
+			"{s:I, s:O}", "count", (json_int_t)c->n_items, "items", items);
 	else if (c->n_items > 0)
 		json_object_set(c->result, "items", items);
 	return 0;

@@ -1,114 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table and the life of entries, through the contract, with UDP flows. */
-#include <errno.h>
-#include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <rte_ip.h>
-
-#include "err.h"
-#include "private.h"
-
-#define THREADS 3u
-#define MAX     20000u
-
-struct fixture {
-	struct netns_registry *registry;
-	struct ct *ct;
-	struct ct_thread *a, *b; /* two workers */
-	struct sl_now now;
-};
-
-static int
-setup_sized(void **state, uint32_t max, uint32_t buckets)
-{
-	struct ct_config config = {.max_entries = max, .buckets = buckets, .threads = THREADS,
-		.hash = SL_HASH_SIPHASH, .hash_seed = 1};
-	struct fixture *f = calloc(1, sizeof(*f));
-	struct sl_err err;
-
-	if (f == NULL)
-		return -1;
-	f->registry = netns_registry_create(THREADS, 16, &err);
-	config.netns = f->registry;
-	f->ct = ct_create(&config, &err);
-	if (f->ct == NULL)
-		return -1;
-	f->a = ct_thread(f->ct, 0);
-	f->b = ct_thread(f->ct, 1);
-	f->now = sl_now_from_ns(1000 * SL_NSEC_PER_SEC);
-	*state = f;
-	return 0;
-}
-
-static int
-setup(void **state)
-{
-	return setup_sized(state, MAX, CT_BUCKETS_MIN);
-}
-
-static int
-setup_small(void **state)
-{
-	return setup_sized(state, 4, CT_BUCKETS_MIN);
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	ct_destroy(f->ct);
-	netns_registry_destroy(f->registry);
-	free(f);
-	return 0;
-}
-
-static void
-later(struct fixture *f, unsigned int ms)
-{
-	f->now = sl_now_from_ns(f->now.ns + ms * SL_NSEC_PER_MSEC);
-}
-
-static struct pkt
-packet(struct netns *ns, uint32_t flow, bool reply)
-{
-	struct tuple there = {.scope = ns->id, .family = TUPLE_IPV4, .proto = IPPROTO_UDP};
-	struct pkt p = {.flags = PKT_IP, .proto = IPPROTO_UDP, .ip_bytes = 28, .ns = ns};
-
-	there.src.w[0] = rte_cpu_to_be_32(0x0a000000u + flow);
-	there.dst.w[0] = rte_cpu_to_be_32(0xc0000201u);
-	there.sport = rte_cpu_to_be_16(1000);
-	there.dport = rte_cpu_to_be_16(53);
-	if (reply)
-		assert_true(tuple_invert(&p.tuple, &there));
-	else
-		p.tuple = there;
-	return p;
-}
-
-static struct pkt
-flow_packet(struct fixture *f, uint32_t flow, bool reply)
-{
-	return packet(netns_init_ns(f->registry), flow, reply);
-}
-
-static void
-insert(struct fixture *f, struct ct_thread *t, struct pkt *p)
-{
-	ct_lookup_bulk(t, p, 1);
-	assert_null(p->ct);
-	assert_int_equal(ct_begin(t, p, f->now), CT_OK);
-	assert_int_equal(ct_commit(t, p), CT_OK);
-}
+#include "table_fixture.h"
 
 static void
 test_both_directions_are_found(void **state)
@@ -345,108 +237,6 @@ test_identical_flows_of_many_namespaces_spread(void **state)
 	/* 4,000 references over 1,024 lines of eight. */
 	assert_in_range(m.longest_chain, 1, 3);
 }
-
-struct listed {
-	unsigned int n;
-	uint32_t last_index;
-	const struct netns *ns;
-};
-
-static bool
-see(const struct ct_view *v, void *arg)
-{
-	struct listed *l = arg;
-
-	assert_true(v->index > l->last_index);
-	if (l->ns != NULL)
-		assert_ptr_equal(v->entry.ns, l->ns);
-	l->last_index = v->index;
-	l->n++;
-	return true;
-}
-
-static void
-test_walk_lists_each_once_in_slices(void **state)
-{
-	static const unsigned int cut[] = {1, 7, 500, 100000};
-	struct fixture *f = *state;
-	struct ct_filter all = {0};
-	struct ct_walk w;
-	struct pkt p;
-	unsigned int i;
-
-	for (i = 0; i < 500; i++) {
-		p = flow_packet(f, i, false);
-		insert(f, f->a, &p);
-	}
-	for (i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
-		struct listed l = {0};
-
-		ct_walk_start(f->ct, &w, f->now);
-		while (ct_walk_slice(f->b, &w, &all, cut[i], f->now, &(struct ct_visitor){see, &l}))
-			;
-		assert_int_equal(l.n, 500);
-	}
-}
-
-static void
-test_walk_passes_over_what_is_made_meanwhile(void **state)
-{
-	struct fixture *f = *state;
-	struct ct_filter all = {0};
-	struct listed l = {0};
-	struct ct_walk w;
-	struct pkt p = flow_packet(f, 1, false);
-
-	insert(f, f->a, &p);
-	ct_walk_start(f->ct, &w, f->now);
-	later(f, 1);
-	p = flow_packet(f, 2, false);
-	insert(f, f->a, &p);
-	while (ct_walk_slice(f->b, &w, &all, 10, f->now, &(struct ct_visitor){see, &l}))
-		;
-	assert_int_equal(l.n, 1);
-}
-
-static void
-test_listing_and_purge_stay_in_their_namespace(void **state)
-{
-	struct fixture *f = *state;
-	static const char *const names[] = {"t1", "t2"};
-	struct netns *ns[2];
-	struct ct_filter of = {0};
-	struct listed l = {0};
-	uint64_t destroyed = 0;
-	struct ct_walk w;
-	struct pkt p;
-	unsigned int i;
-
-	assert_int_equal(netns_create_batch(f->registry, names, 2, netns_init_ns(f->registry), ns,
-				 NULL), 0);
-	for (i = 0; i < 300; i++) {
-		p = packet(ns[i % 3 == 0], i, false);
-		insert(f, f->a, &p);
-	}
-	of.ns = l.ns = ns[1];
-	ct_walk_start(f->ct, &w, f->now);
-	while (ct_walk_slice(f->b, &w, &of, 16, f->now, &(struct ct_visitor){see, &l}))
-		;
-	assert_int_equal(l.n, 100);
-	netns_kill_batch(f->registry, &ns[0], 1);
-	ct_walk_start(f->ct, &w, f->now);
-	while (ct_purge_slice(f->b, &w, 16, &destroyed))
-		;
-	assert_int_equal(destroyed, 200);
-	assert_int_equal(netns_entries(ns[0], THREADS), 0);
-	assert_int_equal(netns_entries(ns[1], THREADS), 100);
-	netns_free_batch(f->registry, &ns[0], 1);
-	ct_walk_start(f->ct, &w, f->now);
-	while (ct_flush_slice(f->b, &w, &of, 16, f->now, &destroyed))
-		;
-	assert_int_equal(destroyed, 300);
-	assert_int_equal(ct_count(f->ct), 0);
-}
-
 static void
 test_resize_keeps_all(void **state)
 {
@@ -580,8 +370,6 @@ test_too_little_memory_is_refused(void **state)
 	assert_non_null(strstr(err.msg, "nf_conntrack_buckets"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int
 main(void)
 {
@@ -597,9 +385,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_full_pool_refuses, setup_small, teardown),
 		TEST(test_full_namespace_refuses_alone),
 		TEST(test_identical_flows_of_many_namespaces_spread),
-		TEST(test_walk_lists_each_once_in_slices),
-		TEST(test_walk_passes_over_what_is_made_meanwhile),
-		TEST(test_listing_and_purge_stay_in_their_namespace),
 		TEST(test_resize_keeps_all),
 		TEST(test_chain_bound_refuses_and_counts),
 		TEST(test_clock_wraps_under_a_flow),
