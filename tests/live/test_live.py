@@ -205,21 +205,20 @@ def test_http(site, tmp_path):
     assert 'ASSURED' in e['status'] and e['reply']['bytes'] > 2 << 20
 
 
-@pytest.mark.parametrize('mode', [(), ('-R',), ('-u', '-b', '20M', '-l', '1200')],
+@pytest.mark.parametrize('mode', [(), ('-R',), ('-u', '-b', '5M', '-l', '1200')],
                          ids=['tcp', 'tcp-reverse', 'udp'])
 def test_iperf3(any_site, mode):
     server = any_site.outside.start('iperf3', '-s', '-1', '-B', '10.0.0.2', '--forceflush')
     wait_for('iperf3 -s', lambda: 'listening' in server.stdout.readline())
     result = json.loads(any_site.inside.run('iperf3', '-c', '10.0.0.2', '-t', '2', '-J', *mode))
     assert 'error' not in result, result
-    summary = result['end']['sum' if '-u' in mode else 'sum_received']
-    assert summary['bytes'] > 1 << 20
-    if '-u' in mode:
-        assert summary['lost_percent'] < 5, summary
+    received = result['end']['sum_received']['bytes']
+    assert received > 500000
     wanted = 'udp' if '-u' in mode else 'tcp'
     counted = [e['orig']['bytes'] + e['reply']['bytes']
                for e in entries(any_site.gateway, f'proto {wanted}', 'dport 5201')]
-    assert max(counted) >= summary['bytes'] * 0.9
+    assert max(counted) >= received
+    assert any_site.gateway.ctl('drops') == ''
     assert any_site.gateway.json('conntrack count netns office')['count'] == \
         len(entries(any_site.gateway, 'netns office'))
 
