@@ -54,6 +54,13 @@ parse_all(struct worker *w, struct rte_mbuf **m, unsigned int n)
 	}
 }
 
+/* The parser found that it must be dropped, whoever's it is. */
+static inline bool
+broken(const struct pkt *p)
+{
+	return p->reason != SL_DROP_NONE && !(p->flags & PKT_L4_BAD);
+}
+
 /* Port and tags → link → namespace. Refuses what the parser found broken, now that it has an
  * owner. */
 static void
@@ -61,12 +68,14 @@ classify(struct worker *w, const struct port *port, struct pkt *p)
 {
 	struct netns_counters *c;
 
-	p->in = p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH
-			? NULL
-			: link_lookup(port, p);
+	/* Of a frame cut in its tags it is not known whose it is. */
+	if (unlikely(p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH)) {
+		drop(w, p, p->reason);
+		return;
+	}
+	p->in = link_lookup(port, p);
 	if (unlikely(p->in == NULL)) {
-		drop(w, p, p->reason != SL_DROP_NONE && !(p->flags & PKT_L4_BAD) ? p->reason
-										 : SL_DROP_NO_LINK);
+		drop(w, p, broken(p) ? p->reason : SL_DROP_NO_LINK);
 		return;
 	}
 	p->ns = p->in->ns;
@@ -74,9 +83,9 @@ classify(struct worker *w, const struct port *port, struct pkt *p)
 	c = &p->ns->counters[w->index];
 	netns_counter_add(&c->packets, 1);
 	netns_counter_add(&c->bytes, p->mbuf->pkt_len);
-	if (unlikely(p->reason != SL_DROP_NONE && !(p->flags & PKT_L4_BAD)))
+	if (unlikely(p->reason != SL_DROP_NONE) && broken(p))
 		drop(w, p, p->reason);
-	else if (!(p->flags & PKT_IP) || (p->flags & PKT_ND))
+	else if (unlikely((p->flags & (PKT_IP | PKT_ND)) != PKT_IP))
 		p->flags |= PKT_UNTRACKED;
 }
 
@@ -111,10 +120,14 @@ verify_checksums(struct worker *w, struct pkt *p)
 static void
 verify_all(struct worker *w, unsigned int n)
 {
-	unsigned int i;
+	unsigned int i, more = 0;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		verify_checksums(w, &w->dp.pkt[i]);
+		more += ct_lookup_match(w->ct, &w->dp.pkt[i]);
+	}
+	if (unlikely(more > 0))
+		ct_lookup_chains(w->ct, w->dp.pkt, n);
 }
 
 /* A packet of no known connection: may it start one? */
@@ -141,11 +154,13 @@ admit(struct worker *w, struct pkt *p, struct sl_now now)
 static enum ct_verdict
 track(struct worker *w, struct pkt *p, struct sl_now now)
 {
-	enum ct_verdict v = p->ct != NULL ? CT_LOST : CT_MISS;
+	enum ct_verdict v;
 	unsigned int turns;
 
+	ct_lookup_finish(w->ct, p);
 	if (unlikely(p->flags & PKT_ICMP_ERROR))
 		return ct_track_error(w->ct, p, now);
+	v = p->ct != NULL ? CT_LOST : CT_MISS;
 	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++)
 		v = v == CT_LOST ? ct_track(w->ct, p, now) : admit(w, p, now);
 	return v;
@@ -181,71 +196,95 @@ conntrack(struct worker *w, struct pkt *p, struct sl_now now)
 }
 
 static void
+forward(struct worker *w, struct pkt *p)
+{
+	if (unlikely(p->flags & PKT_DROPPED))
+		return;
+	p->out = link_peer(p->in);
+	if (unlikely(p->out == NULL))
+		drop(w, p, SL_DROP_NO_PEER);
+}
+
+static void
 track_all(struct worker *w, unsigned int n, struct sl_now now)
 {
 	unsigned int i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		conntrack(w, &w->dp.pkt[i], now);
+		forward(w, &w->dp.pkt[i]);
+	}
 }
 
-static void
-forward_all(struct worker *w, unsigned int n)
+static inline void
+write_tci(char *at, uint16_t tci, uint16_t vid)
 {
-	struct pkt *p = w->dp.pkt;
-	unsigned int i;
+	rte_be16_t be = rte_cpu_to_be_16((uint16_t)((tci & 0xf000) | vid));
 
-	for (i = 0; i < n; i++) {
-		if (unlikely(p[i].flags & PKT_DROPPED))
-			continue;
-		p[i].out = link_peer(p[i].in);
-		if (unlikely(p[i].out == NULL))
-			drop(w, &p[i], SL_DROP_NO_PEER);
-	}
+	memcpy(at, &be, sizeof(be));
 }
 
 static inline void
 write_tag(char *at, uint16_t tpid, uint16_t tci, uint16_t vid)
 {
-	rte_be16_t tag[2] = {rte_cpu_to_be_16(tpid),
-		rte_cpu_to_be_16((uint16_t)((tci & 0xf000) | vid))};
+	rte_be16_t be = rte_cpu_to_be_16(tpid);
 
-	memcpy(at, tag, sizeof(tag));
+	memcpy(at, &be, sizeof(be));
+	write_tci(at + sizeof(be), tci, vid);
 }
 
-/*
- * Gives the frame the tags of the egress link. Priority and DEI are kept, tag by tag; so is the
- * outer TPID while the number of tags stays. A priority tag on an untagged link stays on an
- * untagged peer.
- */
-static bool
-retag(struct pkt *p)
+/* How many tags the frame leaves with. A priority tag on an untagged link stays on an untagged peer. */
+static inline unsigned int
+tags_out(const struct pkt *p)
 {
 	const struct link *out = p->out;
-	unsigned int tags = out->inner != 0 ? 2 : out->vlan != 0;
-	unsigned int priority_tag = p->in->vlan == 0 && p->n_tags == 1;
-	uint16_t tpid = tags == 2 ? RTE_ETHER_TYPE_QINQ : RTE_ETHER_TYPE_VLAN;
-	uint8_t macs[2 * RTE_ETHER_ADDR_LEN];
-	char *l2 = rte_pktmbuf_mtod(p->mbuf, char *);
 
-	if (tags == 0)
-		tags = priority_tag;
-	if (tags == 0 && p->n_tags == 0)
-		return true;
+	if (out->vlan == 0)
+		return p->in->vlan == 0 && p->n_tags == 1;
+	return out->inner != 0 ? 2 : 1;
+}
+
+/* Another number of tags than it came with. */
+static bool
+retag_moved(struct pkt *p, unsigned int tags)
+{
+	uint16_t tpid = tags == 2 ? RTE_ETHER_TYPE_QINQ : RTE_ETHER_TYPE_VLAN;
+	char *l2 = rte_pktmbuf_mtod(p->mbuf, char *);
+	uint8_t macs[2 * RTE_ETHER_ADDR_LEN];
+
 	memcpy(macs, l2, sizeof(macs));
 	if (tags > p->n_tags)
 		l2 = rte_pktmbuf_prepend(p->mbuf, (uint16_t)(TAG_LEN * (tags - p->n_tags)));
-	else if (tags < p->n_tags)
+	else
 		l2 = rte_pktmbuf_adj(p->mbuf, (uint16_t)(TAG_LEN * (p->n_tags - tags)));
-	if (unlikely(l2 == NULL))
+	if (l2 == NULL)
 		return false;
 	memcpy(l2, macs, sizeof(macs));
 	if (tags >= 1)
-		write_tag(l2 + sizeof(macs), tags == p->n_tags ? p->tpid : tpid, p->outer_tci,
-			out->vlan);
+		write_tag(l2 + sizeof(macs), tpid, p->outer_tci, p->out->vlan);
 	if (tags == 2)
-		write_tag(l2 + sizeof(macs) + TAG_LEN, RTE_ETHER_TYPE_VLAN,
-			p->n_tags == 2 ? p->inner_tci : p->outer_tci, out->inner);
+		write_tag(l2 + sizeof(macs) + TAG_LEN, RTE_ETHER_TYPE_VLAN, p->outer_tci,
+			p->out->inner);
+	return true;
+}
+
+/*
+ * Gives the frame the tags of the egress link. Priority and DEI are kept, tag by tag; so are the TPIDs
+ * while the number of tags stays.
+ */
+static inline bool
+retag(struct pkt *p)
+{
+	unsigned int tags = tags_out(p);
+	char *tci;
+
+	if (unlikely(tags != p->n_tags))
+		return retag_moved(p, tags);
+	tci = rte_pktmbuf_mtod_offset(p->mbuf, char *, RTE_ETHER_HDR_LEN);
+	if (tags >= 1)
+		write_tci(tci, p->outer_tci, p->out->vlan);
+	if (unlikely(tags == 2))
+		write_tci(tci + TAG_LEN, p->inner_tci, p->out->inner);
 	return true;
 }
 
@@ -281,22 +320,26 @@ flush_port(struct worker *w, unsigned int index)
 	}
 	b->n = 0;
 	b->bytes = 0;
-	w->dp.tx_pending &= ~(UINT32_C(1) << index);
 }
 
-static void
-transmit(struct worker *w, struct pkt *p)
+static inline void
+transmit(struct worker *w, struct tx_buffer *b, struct pkt *p)
 {
-	struct port *port = p->out->port;
-	struct tx_buffer *b = &w->dp.tx[port->index];
-
 	if (unlikely(b->n == DATAPATH_BURST))
-		flush_port(w, port->index);
-	b->port = port;
+		flush_port(w, p->out->port->index);
 	b->ns[b->n] = p->ns;
 	b->m[b->n++] = p->mbuf;
 	b->bytes += p->mbuf->pkt_len;
+}
+
+static struct tx_buffer *
+buffer_of(struct worker *w, struct port *port)
+{
+	struct tx_buffer *b = &w->dp.tx[port->index];
+
+	b->port = port;
 	w->dp.tx_pending |= UINT32_C(1) << port->index;
+	return b;
 }
 
 /* The end of each packet: into a transmit buffer, or freed. */
@@ -304,16 +347,21 @@ static void
 emit_all(struct worker *w, unsigned int n)
 {
 	struct rte_mbuf *freed[DATAPATH_BURST];
-	struct pkt *p = w->dp.pkt;
-	unsigned int i, n_freed = 0;
+	struct pkt *p = w->dp.pkt, *end = p + n;
+	struct tx_buffer *b = NULL;
+	unsigned int n_freed = 0;
 
-	for (i = 0; i < n; i++) {
-		if (likely(!(p[i].flags & PKT_DROPPED)) && unlikely(!retag(&p[i])))
-			drop(w, &p[i], SL_DROP_TX_HEADROOM);
-		if (unlikely(p[i].flags & PKT_DROPPED))
-			freed[n_freed++] = p[i].mbuf;
-		else
-			transmit(w, &p[i]);
+	for (; p < end; p++) {
+		if (likely(!(p->flags & PKT_DROPPED)) && unlikely(!retag(p)))
+			drop(w, p, SL_DROP_TX_HEADROOM);
+		if (unlikely(p->flags & PKT_DROPPED)) {
+			freed[n_freed++] = p->mbuf;
+			continue;
+		}
+		/* Most of a burst goes to one port. */
+		if (unlikely(b == NULL || b->port != p->out->port))
+			b = buffer_of(w, p->out->port);
+		transmit(w, b, p);
 	}
 	if (n_freed > 0)
 		rte_pktmbuf_free_bulk(freed, n_freed);
@@ -342,10 +390,9 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	count_rx(w, in, m, n);
 	parse_all(w, m, n);
 	classify_all(w, in, n);
+	ct_lookup_start(w->ct, w->dp.pkt, n);
 	verify_all(w, n);
-	ct_lookup_bulk(w->ct, w->dp.pkt, n);
 	track_all(w, n, now);
-	forward_all(w, n);
 	if (unlikely(trace != NULL))
 		trace_burst(w, in, w->dp.pkt, n, now);
 	emit_all(w, n);
@@ -354,6 +401,9 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 void
 datapath_flush(struct worker *w)
 {
-	while (w->dp.tx_pending != 0)
-		flush_port(w, (unsigned int)__builtin_ctz(w->dp.tx_pending));
+	uint32_t pending = w->dp.tx_pending;
+
+	for (; pending != 0; pending &= pending - 1)
+		flush_port(w, (unsigned int)__builtin_ctz(pending));
+	w->dp.tx_pending = 0;
 }

@@ -8,7 +8,7 @@
  *
  * The packet path:
  *
- *   ct_lookup_bulk()   finds the entries of a burst
+ *   ct_lookup_…()      find the entries of a burst
  *   ct_track()         a hit: the state machine, under the entry's lock
  *   ct_begin()         a miss: makes an EMBRYO that only the caller knows
  *   (the application weighs and binds it: rules, limits, NAT)
@@ -64,11 +64,21 @@ struct ct_thread *ct_thread(struct ct *ct, unsigned int index);
 /* ---- packet path ---- */
 
 /*
- * Computes pkt.hash and looks up pkt.tuple of n <= 64 packets (those that are NULL tuples, i.e.
- * without PKT_IP or with PKT_L4_BAD or PKT_UNTRACKED, are passed over). Sets pkt.ct, ct_gen and
- * ct_dir, or ct = NULL. A hit is an entry that was LIVE and of equal key; whoever locks it verifies
- * it again.
+ * Lookup of the packets of a burst (at most 64), in stages between which the caller has other work to do.
+ * Packets without PKT_IP, or with PKT_L4_BAD, PKT_UNTRACKED or PKT_DROPPED, are passed over.
+ *
+ *   start    for the whole burst: computes pkt.hash of pkt.tuple and prefetches the bucket lines
+ *   match    finds a candidate by its tag and prefetches it; 1 when the search must go on in chains()
+ *   chains   for the whole burst, when any match() has returned 1
+ *   finish   sets pkt.ct, ct_gen and ct_dir, or ct = NULL. A hit is an entry that was LIVE and of equal
+ *            key; whoever locks it verifies it again.
+ *
+ * All within one RCU read side. ct_lookup_bulk() is all in one.
  */
+void ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n);
+unsigned int ct_lookup_match(struct ct_thread *t, struct pkt *p);
+void ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n);
+void ct_lookup_finish(struct ct_thread *t, struct pkt *p);
 void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 
 enum ct_verdict {
@@ -93,7 +103,8 @@ enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now
 /*
  * A miss: takes an entry from the pool, checks the maxima (CT_DROP: CT_TABLE_FULL, CT_NETNS_FULL),
  * lets the protocol decide (CT_INVALID) and runs its machine on the packet. CT_OK: pkt.ct is an
- * EMBRYO, which must go to ct_commit() or ct_abort().
+ * EMBRYO, which must go to ct_commit() or ct_abort(). CT_LOST: the packet cannot start a connection, but
+ * belongs to one that the lookup had missed, as for ct_commit().
  */
 enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
@@ -179,7 +190,7 @@ bool ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget,
 
 /* Counters of one thread, as conntrack -S names them where it has them. Written by the thread. */
 struct ct_stats {
-	uint64_t lookups, found;
+	uint64_t lookups, found; /* packets that went through the lookup; that had an entry */
 	uint64_t insert, insert_failed;
 	uint64_t race_lost;     /* another worker inserted the flow first */
 	uint64_t expired;       /* destroyed by lookup or sweep */

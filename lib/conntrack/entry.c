@@ -74,6 +74,23 @@ invalid(struct ct_thread *t, struct pkt *p, uint8_t reason)
 	return CT_INVALID;
 }
 
+/* A miss of the lookup is not final: what would be judged by it has to ask again under the stripe. An
+ * insert does so anyway. */
+static struct ct_entry *
+find_locked(struct ct_thread *t, struct pkt *p)
+{
+	struct sl_stripe *s = &t->ct->stripe[ct_stripe_of(p->hash)];
+	struct ct_entry *e;
+	unsigned int dir;
+
+	sl_lock(&s->lock);
+	e = ct_find(t->ct, &p->tuple, p->hash, &p->ct_gen, &dir);
+	sl_unlock(&s->lock);
+	if (e != NULL)
+		p->ct_dir = (uint8_t)dir;
+	return e;
+}
+
 static void
 embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
 {
@@ -129,7 +146,8 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		entry_free(t, e);
 		if (v == CT_PROTO_DROP)
 			return CT_DROP;
-		return invalid(t, p, p->reason);
+		p->ct = find_locked(t, p);
+		return p->ct != NULL ? CT_LOST : invalid(t, p, p->reason);
 	}
 	if (ctx.knobs->acct)
 		account(e, CT_ORIGINAL, p);
@@ -255,6 +273,16 @@ expire_locked(struct ct_thread *t, struct ct_entry *e) SL_RELEASE(&e->lock)
 	ct_reap(t, &e, 1);
 }
 
+/* The machine of most packets is called by name, so that it can be inlined. */
+static inline enum ct_proto_verdict
+run_machine(struct ct_entry *e, struct pkt *p, const struct ct_proto_ctx *ctx)
+	SL_REQUIRES(&e->lock)
+{
+	if (likely(p->tuple.proto == IPPROTO_TCP))
+		return ct_proto_tcp.packet(e, p, p->ct_dir, ctx);
+	return ct_proto_of(p->tuple.family, p->tuple.proto)->packet(e, p, p->ct_dir, ctx);
+}
+
 enum ct_verdict
 ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
@@ -270,7 +298,7 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		expire_locked(t, e);
 		return CT_MISS;
 	}
-	v = ct_proto_of(p->tuple.family, p->tuple.proto)->packet(e, p, p->ct_dir, &ctx);
+	v = run_machine(e, p, &ctx);
 	if (likely(v == CT_PROTO_OK || v == CT_PROTO_KILL)) {
 		if (p->ct_dir == CT_REPLY)
 			e->status |= CT_SEEN_REPLY;
@@ -287,23 +315,6 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_DROP;
 	kill_found(t, p);
 	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
-}
-
-/* A miss of the lookup is not final; an error makes no entry, so it has to ask again under the
- * stripe. */
-static struct ct_entry *
-find_locked(struct ct_thread *t, struct pkt *p)
-{
-	struct sl_stripe *s = &t->ct->stripe[ct_stripe_of(p->hash)];
-	struct ct_entry *e;
-	unsigned int dir;
-
-	sl_lock(&s->lock);
-	e = ct_find(t->ct, &p->tuple, p->hash, &p->ct_gen, &dir);
-	sl_unlock(&s->lock);
-	if (e != NULL)
-		p->ct_dir = (uint8_t)dir;
-	return e;
 }
 
 /* An error is for the sender of the packet inside it. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookup of a burst: hash all and prefetch the bucket lines, then match tags and prefetch the
- * entries, then verify. Cache misses of one stage overlap; only what is not found in the head line
- * goes on one by one.
+ * Lookup in stages, so that a packet's cache misses pass while others are worked on: hash and prefetch
+ * the bucket line; match tags and prefetch the entry; verify. The caller does its own work on each
+ * packet between the stages, which also spreads the prefetches: issued all at once, many are lost when
+ * they miss the TLB.
+ *
+ * A miss here is not final, since a writer can hide an entry from a reader for a moment: whoever would
+ * act on it asks again under the stripe (entry.c).
  */
 #include "private.h"
 
@@ -14,59 +18,127 @@ wanted(const struct pkt *p)
 	return (p->flags & (PKT_IP | NO_LOOKUP)) == PKT_IP;
 }
 
-/* The reference of the first slot whose tag matches, 0 if none does; its entry is prefetched. */
-static inline uint32_t
-candidate(const struct ct *ct, const struct ct_line *l, uint64_t hash)
-{
-	unsigned int mask = ct_line_match(l, ct_tag(hash));
-	const struct ct_entry *e;
-	uint32_t ref;
+/* pkt.ct_ref: a reference, or one of these, which are none since index 0 is not used. */
+#define REF_NONE 0u /* not there */
+#define REF_MORE 1u /* not in the line looked at, but the chain goes on */
 
-	if (mask == 0)
-		return 0;
-	ref = __atomic_load_n(&l->ref[__builtin_ctz(mask)], __ATOMIC_ACQUIRE);
-	e = &ct->pool[ref >> 1];
-	__builtin_prefetch(&e->lock, 1);
-	rte_prefetch0(ref & 1 ? &e->reply : &e->orig);
-	return ref;
+void
+ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
+{
+	const struct ct *ct = t->ct;
+	const struct ct_lines *l = sl_rcu_dereference(&ct->lines);
+	unsigned int i;
+
+	sl_hash_bulk(&ct->hasher, &p->tuple, sizeof(*p), n, &p->hash, sizeof(*p));
+	for (i = 0; i < n; i++)
+		rte_prefetch0(ct_head(l, p[i].hash));
+	netns_counter_add(&t->stats.lookups, n);
 }
 
 static inline void
-verify(const struct ct *ct, struct pkt *p, uint32_t ref)
+prefetch_entry(const struct ct *ct, uint32_t ref)
+{
+	const struct ct_entry *e = &ct->pool[ref >> 1];
+
+	__builtin_prefetch(&e->lock, 1);
+	__builtin_prefetch(ref & 1 ? &e->reply : &e->orig, 1);
+}
+
+/* The first slot whose tag matches is the candidate. */
+static inline uint32_t
+match_line(const struct ct_line *l, uint64_t hash)
+{
+	unsigned int mask = ct_line_match(l, ct_tag(hash));
+
+	if (likely(mask != 0))
+		return __atomic_load_n(&l->ref[__builtin_ctz(mask)], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE) == 0 ? REF_NONE : REF_MORE;
+}
+
+unsigned int
+ct_lookup_match(struct ct_thread *t, struct pkt *p)
+{
+	const struct ct *ct = t->ct;
+	const struct ct_line *l = ct_head(sl_rcu_dereference(&ct->lines), p->hash);
+
+	p->ct_ref = REF_NONE;
+	if (unlikely(!wanted(p)))
+		return 0;
+	p->ct_ref = match_line(l, p->hash);
+	if (likely(p->ct_ref > REF_MORE))
+		prefetch_entry(ct, p->ct_ref);
+	else if (unlikely(p->ct_ref == REF_MORE))
+		rte_prefetch0(&ct->overflow[__atomic_load_n(&l->next, __ATOMIC_ACQUIRE)]);
+	return p->ct_ref == REF_MORE;
+}
+
+void
+ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
+{
+	const struct ct *ct = t->ct;
+	const struct ct_lines *lines = sl_rcu_dereference(&ct->lines);
+	const struct ct_line *at[CT_LOOKUP_MAX];
+	unsigned int i, waiting = 1, round;
+
+	for (i = 0; i < n; i++)
+		at[i] = ct_head(lines, p[i].hash);
+	for (round = 0; waiting > 0 && round < lines->chain_max; round++) {
+		waiting = 0;
+		for (i = 0; i < n; i++) {
+			uint32_t next;
+
+			if (p[i].ct_ref != REF_MORE)
+				continue;
+			next = __atomic_load_n(&at[i]->next, __ATOMIC_ACQUIRE);
+			at[i] = &ct->overflow[next];
+			p[i].ct_ref = next == 0 ? REF_NONE : match_line(at[i], p[i].hash);
+			if (p[i].ct_ref > REF_MORE) {
+				prefetch_entry(ct, p[i].ct_ref);
+			} else if (p[i].ct_ref == REF_MORE) {
+				rte_prefetch0(&ct->overflow[at[i]->next]);
+				waiting++;
+			}
+		}
+	}
+}
+
+/* The candidate is another key's, or none was seen where a resize may have moved it from. */
+static void
+search_on(struct ct_thread *t, struct pkt *p)
 {
 	unsigned int dir;
 
-	if (likely(ref != 0 && ct_ref_is(ct, ref, &p->tuple, &p->ct_gen))) {
-		p->ct = &ct->pool[ref >> 1];
-		p->ct_dir = ref & 1;
-		return;
-	}
-	p->ct = ct_find(ct, &p->tuple, p->hash, &p->ct_gen, &dir);
+	p->ct = ct_find(t->ct, &p->tuple, p->hash, &p->ct_gen, &dir);
 	if (p->ct != NULL)
 		p->ct_dir = (uint8_t)dir;
 }
 
 void
-ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n)
+ct_lookup_finish(struct ct_thread *t, struct pkt *p)
 {
 	const struct ct *ct = t->ct;
-	const struct ct_lines *l = sl_rcu_dereference(&ct->lines);
-	uint32_t ref[CT_LOOKUP_MAX];
-	unsigned int i, looked = 0, found = 0;
+	uint32_t ref = p->ct_ref;
 
-	sl_hash_bulk(&ct->hasher, &p->tuple, sizeof(*p), n, &p->hash, sizeof(*p));
-	for (i = 0; i < n; i++)
-		rte_prefetch0(ct_head(l, p[i].hash));
-	for (i = 0; i < n; i++)
-		ref[i] = wanted(&p[i]) ? candidate(ct, ct_head(l, p[i].hash), p[i].hash) : 0;
-	for (i = 0; i < n; i++) {
-		p[i].ct = NULL;
-		if (!wanted(&p[i]))
-			continue;
-		verify(ct, &p[i], ref[i]);
-		looked++;
-		found += p[i].ct != NULL;
+	p->ct = NULL;
+	if (likely(ref > REF_MORE && ct_ref_is(ct, ref, &p->tuple, &p->ct_gen))) {
+		p->ct = &ct->pool[ref >> 1];
+		p->ct_dir = ref & 1;
+	} else if (unlikely((ref != REF_NONE || ct_resizing(ct)) && wanted(p))) {
+		search_on(t, p);
 	}
-	netns_counter_add(&t->stats.lookups, looked);
-	netns_counter_add(&t->stats.found, found);
+	netns_counter_add(&t->stats.found, p->ct != NULL);
+}
+
+void
+ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n)
+{
+	unsigned int i, more = 0;
+
+	ct_lookup_start(t, p, n);
+	for (i = 0; i < n; i++)
+		more += ct_lookup_match(t, &p[i]);
+	if (more > 0)
+		ct_lookup_chains(t, p, n);
+	for (i = 0; i < n; i++)
+		ct_lookup_finish(t, &p[i]);
 }

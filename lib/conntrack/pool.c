@@ -35,6 +35,21 @@ overflow_limit(const struct ct *ct, uint32_t max)
 	return 1 + max / 2 + cached_ids(ct);
 }
 
+/*
+ * How many a full pool needs by chance, which is what is made present: with 4, 8 and 16 references to a
+ * line on average, 0.02, 0.4 and 1.5 overflow lines a line (Poisson). The rest is there for attacks and
+ * for the time of a resize.
+ */
+static uint32_t
+overflow_expected(const struct ct *ct, uint32_t max)
+{
+	uint64_t buckets = ct->buckets;
+
+	if (buckets >= (uint64_t)max * 4)
+		return cached_ids(ct) + max / 64;
+	return cached_ids(ct) + (buckets >= (uint64_t)max * 2 ? max / 8 : max / 4);
+}
+
 static void
 set_limit(struct ct_ids *ids, uint32_t limit)
 {
@@ -57,10 +72,9 @@ ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err)
 		ret = sl_region_grow(&ct->slot_region, (size_t)limit * sizeof(struct ct_slot), err);
 	if (ret == 0)
 		ret = sl_region_grow(&ct->entry_ids.region, (size_t)limit * sizeof(uint32_t), err);
-	/* Half of the overflow lines: the other half is for the time of a resize. */
 	if (ret == 0)
 		ret = sl_region_grow(&ct->overflow_region,
-			(size_t)overflow_limit(ct, max) / 2 * sizeof(struct ct_line), err);
+			(size_t)overflow_expected(ct, max) * sizeof(struct ct_line), err);
 	if (ret < 0)
 		return ret;
 	set_limit(&ct->entry_ids, limit);

@@ -250,6 +250,15 @@ ct_ref_is(const struct ct *ct, uint32_t ref, const struct tuple *key, uint32_t *
 	return ct_life(e) == CT_LIVE && ct_key_equal(ct_tuple(e, ref & 1), key);
 }
 
+/* Whether lines are just being moved to a table of another size. */
+static inline bool
+ct_resizing(const struct ct *ct)
+{
+	const struct ct_lines *l = sl_rcu_dereference(&ct->lines);
+
+	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE) != NULL;
+}
+
 /* The entry with that key in one line, as ct_find(). */
 struct ct_entry *ct_find_in_line(const struct ct *ct, const struct ct_line *l,
 	const struct tuple *key, uint16_t tag, uint32_t *gen, unsigned int *dir);

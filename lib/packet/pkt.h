@@ -73,7 +73,8 @@ struct pkt {
 	uint8_t ct_dir;       /* 0 original, 1 reply: direction of the packet itself */
 	uint8_t ct_state_old; /* protocol state before and after, for the trace */
 	uint8_t ct_state_new;
-	uint8_t unused[5];
+	uint8_t unused;
+	uint32_t ct_ref;      /* conntrack's own, between the stages of a lookup */
 } __rte_cache_aligned;
 
 #define PKT_TCP_FIN 0x01

@@ -36,6 +36,8 @@ on_worker(struct bench_gateway *b, int (*body)(void *), void *arg)
 {
 	if (rte_eal_remote_launch(body, arg, b->gw.workers[0]->lcore) != 0)
 		bench_die("lcore %u is not free", b->gw.workers[0]->lcore);
+	while (rte_eal_get_lcore_state(b->gw.workers[0]->lcore) == RUNNING)
+		usleep(1000);
 	return rte_eal_wait_lcore(b->gw.workers[0]->lcore);
 }
 
