@@ -299,15 +299,15 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_MISS;
 	}
 	v = run_machine(e, p, &ctx);
-	if (likely(v == CT_PROTO_OK || v == CT_PROTO_KILL)) {
+	if (likely(v <= CT_PROTO_IGNORED)) {
 		if (p->ct_dir == CT_REPLY)
 			e->status |= CT_SEEN_REPLY;
-		if (ctx.knobs->acct)
+		if (ctx.knobs->acct && v == CT_PROTO_OK)
 			account(e, p->ct_dir, p);
 	}
 	ct_deadline_moved(t->ct, e, old);
 	sl_unlock(&e->lock);
-	if (likely(v == CT_PROTO_OK))
+	if (likely(v <= CT_PROTO_IGNORED))
 		return CT_OK;
 	if (v == CT_PROTO_INVALID)
 		return invalid(t, p, p->reason);

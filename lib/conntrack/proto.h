@@ -9,7 +9,8 @@
  *            CT_PROTO_OK or CT_PROTO_INVALID (pkt.reason set).
  *   packet   every packet, the first included, in direction `dir`, under the entry's lock (or
  *            EMBRYO). Sets the deadline with ct_refresh(). CT_SEEN_REPLY is the caller's to set,
- *            after the first CT_PROTO_OK in the reply direction, so here it is of earlier packets.
+ *            after the first packet of the reply direction that passes, so here it is of earlier
+ *            packets.
  *
  * Behaviour and names of states are netfilter's; where an RFC is the source the code says so.
  */
@@ -23,6 +24,7 @@
 
 enum ct_proto_verdict {
 	CT_PROTO_OK,
+	CT_PROTO_IGNORED, /* passed without effect: neither counted nor a sign of life */
 	CT_PROTO_INVALID, /* not part of the connection; pkt.reason says why; state as before */
 	CT_PROTO_REOPEN,  /* the old connection is over and this packet opens a new one: the caller
 			     destroys the entry and admits the packet again */

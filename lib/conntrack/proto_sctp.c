@@ -331,17 +331,14 @@ take_chunks(struct ct_sctp *s, unsigned int dir, const struct pkt *p, bool *coun
 				return SL_DROP_NONE;
 			}
 		}
+		/* A repeated INIT does not prolong what nobody has answered. */
+		if (w.kind == SCTP_INIT && s->state == CT_SCTP_CLOSED)
+			*counts = false;
 		reason = take_chunk(s, dir, &w, tag);
 		if (reason != SL_DROP_NONE)
 			return reason;
 	} while (!at_end(&w));
 	return SL_DROP_NONE;
-}
-
-static bool
-is_first_init(const struct ct_entry *e)
-{
-	return e->proto.sctp.state == CT_SCTP_CLOSED && !(e->status & CT_SEEN_REPLY);
 }
 
 static enum ct_proto_verdict
@@ -356,12 +353,9 @@ sctp_packet(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct
 	reason = take_chunks(&s, dir, p, &counts);
 	if (reason != SL_DROP_NONE)
 		return invalid(p, reason);
-	/* A repeated INIT does not prolong what nobody has answered. */
-	if (is_first_init(e) && dir == CT_ORIGINAL && s.state == CT_SCTP_CLOSED)
-		counts = false;
 	e->proto.sctp = s;
 	if (!counts)
-		return CT_PROTO_OK;
+		return CT_PROTO_IGNORED;
 	p->ct_state_new = s.state;
 	if (old != CT_SCTP_ESTABLISHED && s.state == CT_SCTP_ESTABLISHED)
 		e->status |= CT_ASSURED;

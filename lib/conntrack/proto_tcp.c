@@ -157,6 +157,22 @@ shorten(struct ct_entry *e, uint32_t timeout_ms, const struct ct_proto_ctx *ctx)
 		ct_refresh(e, timeout_ms, ctx);
 }
 
+/* A segment without effect, whose answer may tell that it was right. */
+static void
+remember(struct step *st)
+{
+	struct ct_tcp *tcp = &st->e->proto.tcp;
+
+	tcp->last_kind = st->seg.kind & 7;
+	tcp->last_dir = st->dir & 1;
+	tcp->last_seq = st->seg.seq;
+	tcp->last_ack = st->seg.ack;
+	tcp->last_end = st->seg.end;
+	tcp->last_win = st->seg.win;
+	if (st->seg.kind == TCP_SYN && st->dir == CT_ORIGINAL)
+		tcp_window_note_syn(tcp, &st->seg);
+}
+
 /*
  * A FIN or RST outside of the window may be forged, or the windows known here may be wrong. When
  * both sides send one, the connection is over either way, and need not be kept for days.
@@ -167,6 +183,8 @@ refuse_outside(struct step *st)
 	struct ct_tcp *tcp = &st->e->proto.tcp;
 	bool rst = st->seg.kind == TCP_RST;
 
+	if (tcp->state == CT_TCP_SYN_SENT && st->seg.kind == TCP_SYNACK)
+		remember(st);
 	if (rst || st->seg.kind == TCP_FIN) {
 		tcp->peer_flags[st->dir] |= CT_TCP_PEER_LEFT;
 		if (tcp->peer_flags[!st->dir] & CT_TCP_PEER_LEFT)
@@ -191,20 +209,11 @@ answers_passed_syn(const struct ct_tcp *tcp, const struct step *st)
 	       st->seg.ack == tcp->last_end;
 }
 
-/* Passed without effect, but remembered: an answer may tell that it was right. */
 static enum ct_proto_verdict
 ignore(struct step *st)
 {
-	struct ct_tcp *tcp = &st->e->proto.tcp;
-
-	tcp->last_kind = st->seg.kind & 7;
-	tcp->last_dir = st->dir & 1;
-	tcp->last_seq = st->seg.seq;
-	tcp->last_end = st->seg.end;
-	tcp->last_win = st->seg.win;
-	if (st->seg.kind == TCP_SYN && st->dir == CT_ORIGINAL)
-		tcp_window_note_syn(tcp, &st->seg);
-	return CT_PROTO_OK;
+	remember(st);
+	return CT_PROTO_IGNORED;
 }
 
 static uint32_t
@@ -232,7 +241,7 @@ accept_unreplied(struct step *st, unsigned int old, uint32_t timeout)
 		return CT_PROTO_KILL;
 	/* Repeated SYNs do not prolong it: what was decided at the first would hold for ever. */
 	if (st->seg.kind == TCP_SYN && old == CT_TCP_SYN_SENT)
-		return CT_PROTO_OK;
+		return CT_PROTO_IGNORED;
 	if (st->next == CT_TCP_ESTABLISHED)
 		timeout = RTE_MIN(timeout, knobs->tcp_timeout[CT_TCP_UNACK]);
 	ct_refresh(st->e, timeout, st->ctx);
@@ -272,7 +281,7 @@ check_window(struct step *st, unsigned int old)
 	case TCP_LAX:
 		return accept_segment(st, old);
 	case TCP_STALE:
-		return CT_PROTO_OK;
+		return CT_PROTO_IGNORED;
 	case TCP_OUTSIDE:
 		break;
 	}
@@ -319,6 +328,11 @@ take_rst(struct step *st, unsigned int old)
 
 	/* What was known may be out of date when closing, and there is nothing left to protect. */
 	if (old >= CT_TCP_FIN_WAIT && old <= CT_TCP_CLOSE)
+		return accept_segment(st, old);
+	/* The server answered the SYN as one of another connection, which this ends (RFC 9293,
+	 * 3.5). */
+	if (old == CT_TCP_SYN_SENT && st->dir == CT_ORIGINAL && tcp->last_dir == CT_REPLY &&
+		st->seg.seq == tcp->last_ack)
 		return accept_segment(st, old);
 	/* It answers a SYN that was passed, or the ACK of a handshake that the server had
 	 * forgotten. */
@@ -376,7 +390,7 @@ take_other(struct step *st, unsigned int old)
 		if (old == CT_TCP_SYN_SENT && st->seg.kind == TCP_SYNACK &&
 			tcp_after(tcp->peer[!st->dir].end, st->seg.ack) &&
 			!tcp_window_answers_syn(tcp, st->dir, &st->seg))
-			return CT_PROTO_OK;
+			return ignore(st);
 		break;
 	case CT_TCP_CLOSE:
 		if (st->seg.kind == TCP_RST)
@@ -458,7 +472,6 @@ tcp_create(struct ct_entry *e, struct pkt *p, const struct ct_proto_ctx *ctx)
 	default:
 		return invalid(p, SL_DROP_INV_TCP_STATE);
 	}
-	tcp->last_win = seg.win;
 	return CT_PROTO_OK;
 }
 

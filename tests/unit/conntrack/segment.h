@@ -69,6 +69,7 @@ struct conn {
 	struct knobs knobs;
 	struct sl_now now;
 	bool begun;
+	bool ignored; /* the last packet was passed, but does not count */
 };
 
 static inline void
@@ -85,7 +86,7 @@ conn_wait(struct conn *c, uint32_t ms)
 	c->now.ms += ms;
 }
 
-/* Feeds a packet; the first one makes the entry. */
+/* Feeds a packet; the first one makes the entry. A packet that does not count is OK too. */
 static inline enum ct_proto_verdict
 conn_feed(struct conn *c, struct segment *s, unsigned int dir)
 {
@@ -107,10 +108,11 @@ conn_feed(struct conn *c, struct segment *s, unsigned int dir)
 	if (v == CT_PROTO_REOPEN) {
 		c->begun = false;
 		assert_int_equal(conn_feed(c, s, CT_ORIGINAL), CT_PROTO_OK);
-	} else if ((v == CT_PROTO_OK || v == CT_PROTO_KILL) && dir == CT_REPLY) {
+	} else if ((v <= CT_PROTO_IGNORED || v == CT_PROTO_KILL) && dir == CT_REPLY) {
 		c->e.status |= CT_SEEN_REPLY;
 	}
-	return v;
+	c->ignored = v == CT_PROTO_IGNORED;
+	return c->ignored ? CT_PROTO_OK : v;
 }
 
 /*

@@ -77,6 +77,21 @@ set_ignore_rst(struct knobs *k)
 }
 
 static const struct scenario opening[] = {
+	{"the SYN is challenged, its sender resets what the server has", NULL, NULL, STEPS(
+		{'A', "S", 1000, 0, 0, "SYN_SENT 120 UNREPLIED"},
+		{'B', "A", 7000, 3000, 0, "SYN_SENT 120"},
+		{'A', "R", 3001, 0, 0, "invalid-tcp-rst: SYN_SENT 120"},
+		{'B', "A", 7000, 3000, 0, "SYN_SENT 120"},
+		{'A', "R", 3000, 0, 0, "CLOSE 10"},
+		{'A', "S", 1000, 0, 0, "reopen: SYN_SENT 120 UNREPLIED"})},
+	{"an old SYN/ACK, reset by the client", NULL, NULL, STEPS(
+		{'A', "S", 1000, 0, 0, "SYN_SENT 120 UNREPLIED"},
+		{'B', "SA", 7000, 500, 0, "SYN_SENT 120"},
+		{'A', "R", 500, 0, 0, "CLOSE 10"})},
+	{"a SYN/ACK beyond the SYN, reset by the client", NULL, NULL, STEPS(
+		{'A', "S", 1000, 0, 0, "SYN_SENT 120 UNREPLIED"},
+		{'B', "SA", 7000, 3000, 0, "invalid-tcp-window: SYN_SENT 120 UNREPLIED"},
+		{'A', "R", 3000, 0, 0, "kill"})},
 	{"handshake and orderly close", established, NULL, STEPS(
 		{'A', "PA", 1001, 5001, 100, "ESTABLISHED 300 ASSURED"},
 		{'B', "A", 5001, 1101, 0, "ESTABLISHED 432000 ASSURED"},

@@ -82,7 +82,9 @@ outcome(const struct conn *c, enum ct_proto_verdict v)
 	if (v == CT_PROTO_REOPEN)
 		return "new";
 	if (left == 5000)
-		return "=";
+		return c->ignored ? "=" : "counts, but is not renewed";
+	if (c->ignored)
+		return "renewed, but does not count";
 	return left == c->knobs.tcp_timeout[state] ? short_names[state] : "wrong timeout";
 }
 
