@@ -115,8 +115,9 @@ udp_good(const struct pkt *p)
 	const struct rte_udp_hdr *uh = (const struct rte_udp_hdr *)p->l4;
 	uint32_t len = rte_be_to_cpu_16(uh->dgram_len);
 
+	/* None, which IPv6 allows to tunnels (RFC 6935). */
 	if (uh->dgram_cksum == 0)
-		return p->tuple.family == TUPLE_IPV4;
+		return true;
 	return sum_good(p, len, len);
 }
 

@@ -64,11 +64,15 @@ parse_gre(const uint8_t *gre, uint32_t len, uint32_t avail, rte_be16_t *call, ui
 enum sl_drop
 parse_l4_other(struct pkt *p, uint32_t avail)
 {
+	bool v6 = p->tuple.family == TUPLE_IPV6;
+
 	switch (p->proto) {
 	case IPPROTO_ICMP:
-		return p->tuple.family == TUPLE_IPV4 ? parse_icmp(p, avail) : SL_DROP_NONE;
+		return v6 ? SL_DROP_INV_ICMP_TYPE : parse_icmp(p, avail);
 	case IPPROTO_ICMPV6:
-		return p->tuple.family == TUPLE_IPV6 ? parse_icmp6(p, avail) : SL_DROP_NONE;
+		return v6 ? parse_icmp6(p, avail) : SL_DROP_INV_ICMP_TYPE;
+	case IPPROTO_NONE: /* RFC 8200, 4.7 */
+		return v6 ? SL_DROP_INV_NO_L4 : SL_DROP_NONE;
 	case IPPROTO_UDPLITE:
 		return parse_udplite(p, avail);
 	case IPPROTO_SCTP:

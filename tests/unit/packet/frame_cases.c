@@ -269,11 +269,11 @@ sctp6(struct frame *f)
 }
 
 static void
-none6(struct frame *f)
+empty6(struct frame *f)
 {
 	frame_start(f, NULL);
 	frame_ip6(f);
-	frame_proto(f, IPPROTO_NONE);
+	frame_proto(f, 89);
 	frame_end(f);
 }
 
@@ -331,7 +331,7 @@ const struct frame_case frame_cases[] = {
 		IPPROTO_ICMPV6, 0},
 	{"error6", error6, PORTS, 40, 465, 8, ERR, V6, IPPROTO_ICMPV6, IPPROTO_UDP, 0},
 	{"sctp6", sctp6, PORTS, 40, 32, 12, IP, V6, IPPROTO_SCTP, IPPROTO_SCTP, 0},
-	{"none6", none6, 0, 0, 40, 0, 0, IP, V6, IPPROTO_NONE, IPPROTO_NONE, 0},
+	{"empty6", empty6, 0, 0, 40, 0, 0, IP, V6, 89, 89, 0},
 	{"arp", arp, 0, 0, 0, 0, 0, PKT_ARP, 0, 0, 0, 1},
 	{"lldp", lldp, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 };

@@ -249,7 +249,7 @@ static const struct lie ip_lies[] = {
 	{"last fragment", "tcp4", {{L3, 6, 2, 0x0001}}, 0, 0, SL_DROP_FRAGMENT, 0},
 	{"DF and the reserved bit", "tcp4", {{L3, 6, 2, 0xc000}}, 0, 0, 0, 0},
 	{"payload 0", "tcp6", {{L3, 4, 2, 0}}, 0, 0, 0, SL_DROP_INV_L4_TRUNCATED},
-	{"payload 0, by address", "none6", {{0}}, -46, 0, 0, 0},
+	{"payload 0, by address", "empty6", {{0}}, -46, 0, 0, 0},
 	{"payload 0, unknown protocol", "tcp6", {{L3, 4, 3, 253}}, 0, 0, 0, 0},
 	{"payload one more", "tcp6", {{L3, 4, 2, 40}}, 0, 0, SL_DROP_IP_LENGTH, 0},
 	{"payload 65535", "tcp6", {{L3, 4, 2, 65535}}, 0, 0, SL_DROP_IP_LENGTH, 0},
@@ -275,7 +275,8 @@ static const struct lie ext_lies[] = {
 	{"reserved bits of an atomic one", "udp6_exts", {{L3, 90, 2, 6}}, 0, 0, 0, 0},
 	{"fragment header twice", "udp6_exts", {{L3, 96, 2, 44 << 8}}, 0, 0, SL_DROP_IP6_EXT, 0},
 	{"mobility is a transport", "udp6_exts", {{L3, 120, 1, 135}}, 0, 0, 0, 0},
-	{"no next header amid", "udp6_exts", {{L3, 56, 1, 59}}, 0, 0, 0, 0},
+	{"no next header amid", "udp6_exts", {{L3, 56, 1, 59}}, 0, 0, 0, SL_DROP_INV_NO_L4},
+	{"no next header", "empty6", {{L3, 6, 1, 59}}, 0, 0, 0, SL_DROP_INV_NO_L4},
 };
 
 static const struct lie l4_lies[] = {
@@ -317,8 +318,10 @@ static const struct lie l4_lies[] = {
 	{"ICMPv6 of 7", "echo6", {{0}}, 17, TO_LEN, 0, SL_DROP_INV_L4_TRUNCATED},
 	{"ICMPv6 type 138", "echo6", {{L4, 0, 1, 138}}, 0, 0, 0, SL_DROP_INV_ICMP_TYPE},
 	{"ICMPv6 type 200", "echo6", {{L4, 0, 1, 200}}, 0, 0, 0, SL_DROP_INV_ICMP_TYPE},
-	{"ICMP over IPv6", "echo6", {{L3, 6, 1, IPPROTO_ICMP}}, 21, TO_LEN, 0, 0},
-	{"ICMPv6 over IPv4", "echo4", {{L3, 9, 1, IPPROTO_ICMPV6}}, 21, TO_LEN, 0, 0},
+	{"ICMP over IPv6", "echo6", {{L3, 6, 1, IPPROTO_ICMP}}, 21, TO_LEN, 0,
+		SL_DROP_INV_ICMP_TYPE},
+	{"ICMPv6 over IPv4", "echo4", {{L3, 9, 1, IPPROTO_ICMPV6}}, 21, TO_LEN, 0,
+		SL_DROP_INV_ICMP_TYPE},
 	{"DCCP by address", "esp4", {{L3, 9, 1, IPPROTO_DCCP}}, 17, TO_LEN, 0, 0},
 	{"protocol 255", "esp4", {{L3, 9, 1, 255}}, 0, 0, 0, 0},
 };
