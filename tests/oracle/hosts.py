@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The address plan of all scenarios, and which side of the gateway each host is on."""
+
+INSIDE = {
+    'A': '198.51.100.10', 'B': '198.51.100.11', 'C': '198.51.100.12', 'Q': '198.51.100.1',
+    'A6': '2001:db8:1::10', 'B6': '2001:db8:1::11', 'C6': '2001:db8:1::12', 'Q6': '2001:db8:1::1',
+}
+OUTSIDE = {
+    'S': '192.0.2.80', 'S2': '192.0.2.81', 'R': '192.0.2.1', 'M': '192.0.2.66',
+    'S6': '2001:db8:2::80', 'T6': '2001:db8:2::81', 'R6': '2001:db8:2::1', 'M6': '2001:db8:2::66',
+}
+PREFIXES = {
+    'in': ('198.51.100.0/24', '2001:db8:1::/64'),
+    'out': ('192.0.2.0/24', '2001:db8:2::/64'),
+}
+OTHER = {'in': 'out', 'out': 'in'}
+
+ADDRESS = INSIDE | OUTSIDE
+NAME = {address: name for name, address in ADDRESS.items()}
+
+
+def side_of(host):
+    return 'in' if host in INSIDE else 'out'
+
+
+def is_v6(host):
+    return ':' in ADDRESS[host]
+
+
+def name_of(address):
+    """Short name of an address, or the address itself when it has none."""
+    return NAME.get(address, address)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scenarios: what goes into both gateways. They are text; `#` begins a comment.
+
+    scenario handshake, then a RST in the window
+    about B13a: what it is for, any number of lines
+    knob nf_conntrack_tcp_loose=0
+    invalid pass                  INVALID packets are forwarded; without the line both drop them
+    rule forward tcp dport 80 accept
+    needs fragments               skipped as long as Sluice has not got this
+    A:40000 > S:80 tcp S seq=1000
+    +2.1 S:80 > A:40000 tcp SA seq=5000 ack=1001       2.1 s later
+    S:80 > A:40000 tcp R seq=5101 ack=1001
+        differs inexact-rst
+        kernel pass; tcp CLOSE 10 ASSURED
+        sluice pass; tcp ESTABLISHED 300 ASSURED
+
+A step is a packet. After each the two must agree, but where the step states both answers; `differs`
+names the section of docs/differences.md that says why. An answer is what answers.py prints: what
+came of the packet and the entries there are then. An entry may leave words out.
+
+    datagram d S:53 > A:40000 udp data=3000            a packet to be sent in fragments
+    fragment d 0-1480                                  octets of its payload; to the end: 1480-
+"""
+
+import itertools
+import pathlib
+
+import build
+from hosts import side_of
+from packet import Malformed, Packet
+
+IP4_MORE, IP6_MORE = 0x2000, 1
+
+
+class Step:
+    """One packet. after: seconds since the step before."""
+
+    def __init__(self, packet, after=0.0, text=None, data=None):
+        self.packet, self.after = packet, after
+        self.text = text or str(packet)
+        self._data = data
+        self.differs, self.kernel, self.sluice = None, None, None
+
+    @property
+    def side(self):
+        return side_of(self.packet.src)
+
+    @property
+    def data(self):
+        """The bytes from the IP header on."""
+        if self._data is None:
+            self._data = build.l3(self.packet)
+        return self._data
+
+    def lines(self):
+        yield (f'+{self.after:g} ' if self.after else '') + self.text
+        if self.differs:
+            yield f'    differs {self.differs}'
+            yield f'    kernel {self.kernel}'
+            yield f'    sluice {self.sluice}'
+
+
+class Scenario:
+    _made = itertools.count()
+
+    def __init__(self, name, source='', line=0):
+        self.name, self.source, self.line = name, source, line
+        # The kernel keeps fragments that wait for others: no two scenarios share identifications.
+        self.first_ident = next(self._made) * 16
+        self.about, self.knobs, self.rules, self.needs = [], {}, [], []
+        self.invalid = 'drop'
+        self.datagrams = {}
+        self.steps = []
+
+    def __str__(self):
+        """As it would be written."""
+        lines = [f'scenario {self.name}'] + [f'about {text}' for text in self.about]
+        lines += [f'knob {key}={value}' for key, value in self.knobs.items()]
+        if self.invalid != 'drop':
+            lines.append(f'invalid {self.invalid}')
+        lines += [f'rule {chain} {text}' for chain, text in self.rules]
+        lines += [f'needs {what}' for what in self.needs]
+        lines += [f'datagram {name} {packet}' for name, packet in self.datagrams.items()]
+        for step in self.steps:
+            lines += step.lines()
+        return '\n'.join(lines)
+
+    @property
+    def whole(self):
+        """Whether what comes out is compared as whole datagrams, since fragments go in."""
+        return bool(self.datagrams)
+
+    def replaced(self, steps):
+        """The same with other steps."""
+        other = Scenario(self.name, self.source, self.line)
+        other.knobs, other.rules, other.invalid = self.knobs, self.rules, self.invalid
+        other.about, other.needs, other.datagrams = self.about, self.needs, self.datagrams
+        other.steps = list(steps)
+        return other
+
+
+def fragment(scenario, name, span):
+    """A step that sends a part of a datagram. With MF but where the part reaches its end."""
+    packet = scenario.datagrams[name]
+    begin, _, end = span.partition('-')
+    whole = build.transport(packet)
+    first, last = int(begin), int(end) if end else len(whole)
+    more, part = last < len(whole), whole[first:last]
+    ident = scenario.first_ident + packet.get('ipid', 1) & 0xFFFF
+    if packet.v6:
+        word = first | (IP6_MORE if more else 0)
+        head = bytes([packet.protocol, 0]) + word.to_bytes(2, 'big') + ident.to_bytes(4, 'big')
+        data = build.ip6_packet(packet, head + part, build.EXTENSIONS['fragment'])
+    else:
+        data = build.ip4_packet(packet, part, first // 8 | (IP4_MORE if more else 0), ident)
+    return Step(packet, text=f'fragment {name} {span}', data=data)
+
+
+class Reader:
+    """Reads a file of scenarios; a mistake is told with its line."""
+
+    def __init__(self, path):
+        self.path = path
+        self.scenarios = []
+
+    def read(self):
+        for number, line in enumerate(self.path.read_text().splitlines(), 1):
+            text = line.split('#')[0].rstrip()
+            if not text:
+                continue
+            try:
+                self.line(text, number)
+            except (Malformed, ValueError, KeyError, IndexError) as e:
+                raise Malformed(f'{self.path}:{number}: {e}: {line}') from e
+        return self.scenarios
+
+    def line(self, text, number):
+        word, _, rest = text.strip().partition(' ')
+        if word == 'scenario':
+            self.scenarios.append(Scenario(rest, self.path.name, number))
+            return
+        if not self.scenarios:
+            raise Malformed('no scenario has begun')
+        now = self.scenarios[-1]
+        if text[0].isspace():
+            self.answer(now.steps[-1], word, rest)
+        elif not self.setting(now, word, rest):
+            now.steps.append(self.step(now, text))
+
+    @staticmethod
+    def answer(step, word, rest):
+        if word not in ('differs', 'kernel', 'sluice'):
+            raise Malformed(f'no such answer: {word}')
+        setattr(step, word, rest)
+
+    @staticmethod
+    def setting(now, word, rest):
+        match word:
+            case 'about':
+                now.about.append(rest)
+            case 'knob':
+                key, equals, value = rest.partition('=')
+                if not equals:
+                    raise Malformed('KEY=VALUE expected')
+                now.knobs[key] = value
+            case 'rule':
+                now.rules.append(tuple(rest.split(' ', 1)))
+            case 'needs':
+                now.needs.append(rest)
+            case 'invalid':
+                now.invalid = {'pass': 'pass', 'drop': 'drop'}[rest]
+            case 'datagram':
+                name, _, packet = rest.partition(' ')
+                now.datagrams[name] = Packet(packet)
+            case _:
+                return False
+        return True
+
+    @staticmethod
+    def step(now, text):
+        after = 0.0
+        if text[0] == '+':
+            delay, _, text = text[1:].partition(' ')
+            after = float(delay)
+        word, _, rest = text.partition(' ')
+        if word == 'fragment':
+            name, _, span = rest.partition(' ')
+            step = fragment(now, name, span)
+            step.after = after
+            return step
+        return Step(Packet(text), after)
+
+
+def read(path):
+    return Reader(path).read()
+
+
+def read_all():
+    """The scenarios of all files."""
+    here = pathlib.Path(__file__).resolve().parent / 'scenarios'
+    return [s for path in sorted(here.glob('*.txt')) for s in read(path)]

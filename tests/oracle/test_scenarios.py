@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every scenario through the kernel and through Sluice: they agree, or differ just as it states."""
+
+import re
+
+import pytest
+
+import scenario
+
+SCENARIOS = scenario.read_all()
+
+
+@pytest.fixture(scope='session')
+def compared(gateway, both):
+    """Comparisons by scenario; of those that need what Sluice has not got, the reason instead."""
+    found, able = {}, []
+    for s in SCENARIOS:
+        lacking = [what for what in needs(s) if not gateway.has(what)]
+        if lacking:
+            found[s] = f'not available in Sluice: {", ".join(lacking)}'
+        else:
+            able.append(s)
+    return found | dict(zip(able, both(able)))
+
+
+def needs(s):
+    return s.needs + (['rules'] if s.rules else [])
+
+
+@pytest.mark.parametrize('one', SCENARIOS, ids=lambda s: f'{s.source}-{s.name}')
+def test_scenario(one, compared):
+    comparison = compared[one]
+    if isinstance(comparison, str):
+        pytest.skip(comparison)
+    if not comparison.good:
+        pytest.fail(comparison.report(), pytrace=False)
+
+
+def test_enough():
+    assert len(SCENARIOS) >= 120
+    assert len({(s.source, s.name) for s in SCENARIOS}) == len(SCENARIOS), 'a name twice'
+
+
+def test_differences_are_documented(root):
+    """docs/differences.md lists exactly what scenarios state; no name is without a scenario."""
+    text = (root / 'docs' / 'differences.md').read_text()
+    listed = re.findall(r'^\| `([a-z0-9-]+)` \|', text, re.M)
+    stated = {step.differs for s in SCENARIOS for step in s.steps if step.differs}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == stated
+
+
+def test_differences_have_both_answers():
+    for s in SCENARIOS:
+        for step in s.steps:
+            answers = step.differs, step.kernel, step.sluice
+            assert all(answers) or not any(answers), f'{s.source}:{s.line}: {step.text}'
