@@ -16,6 +16,7 @@
 #include <rte_prefetch.h>
 
 #include "csum.h"
+#include "frag.h"
 #include "link.h"
 #include "parse.h"
 #include "port.h"
@@ -25,20 +26,29 @@
 #define PREFETCH_AHEAD 4u
 #define TAG_LEN        4u
 
+static void
+count_drops(struct worker *w, struct netns *ns, enum sl_drop reason, unsigned int n)
+{
+	netns_counter_add(&w->stats.drops[reason], n);
+	for (; n > 0; n--)
+		netns_count_drop(w->gw->netns, ns, w->index, reason);
+}
+
 /* The one way out for a refused packet: it is counted here, and freed at the end of the burst. */
 static void
 drop(struct worker *w, struct pkt *p, enum sl_drop reason)
 {
 	p->flags |= PKT_DROPPED;
 	p->reason = (uint8_t)reason;
-	netns_counter_add(&w->stats.drops[reason], 1);
-	netns_count_drop(w->gw->netns, p->ns, w->index, reason);
+	count_drops(w, p->ns, reason, p->train == NULL ? 1 : frag_train_len(p->train));
 }
 
-static void
+/* True when there are fragments among the packets. */
+static bool
 parse_all(struct worker *w, struct rte_mbuf **m, unsigned int n)
 {
 	struct pkt *p = w->dp.pkt;
+	bool fragments = false;
 	enum sl_drop reason;
 	unsigned int i;
 
@@ -49,9 +59,12 @@ parse_all(struct worker *w, struct rte_mbuf **m, unsigned int n)
 			rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
 		reason = parse_frame(&p[i], m[i]);
 		/* Counted when its namespace is known. */
-		if (unlikely(reason != SL_DROP_NONE))
+		if (unlikely(reason == PARSE_FRAGMENT))
+			fragments = true;
+		else if (unlikely(reason != SL_DROP_NONE))
 			p[i].reason = (uint8_t)reason;
 	}
+	return fragments;
 }
 
 /* The parser found that it must be dropped, whoever's it is. */
@@ -61,8 +74,18 @@ broken(const struct pkt *p)
 	return p->reason != SL_DROP_NONE && !(p->flags & PKT_L4_BAD);
 }
 
-/* Port and tags → link → namespace. Refuses what the parser found broken, now that it has an
- * owner. */
+/* Refuses what the parser found broken, now that it has an owner, and picks what is not tracked. */
+static inline void
+judge(struct worker *w, struct pkt *p)
+{
+	p->tuple.scope = p->ns->id;
+	if (unlikely(p->reason != SL_DROP_NONE) && broken(p))
+		drop(w, p, p->reason);
+	else if (unlikely((p->flags & (PKT_IP | PKT_ND)) != PKT_IP))
+		p->flags |= PKT_UNTRACKED;
+}
+
+/* Port and tags → link → namespace. */
 static void
 classify(struct worker *w, const struct port *port, struct pkt *p)
 {
@@ -79,14 +102,10 @@ classify(struct worker *w, const struct port *port, struct pkt *p)
 		return;
 	}
 	p->ns = p->in->ns;
-	p->tuple.scope = p->ns->id;
 	c = &p->ns->counters[w->index];
 	netns_counter_add(&c->packets, 1);
 	netns_counter_add(&c->bytes, p->mbuf->pkt_len);
-	if (unlikely(p->reason != SL_DROP_NONE) && broken(p))
-		drop(w, p, p->reason);
-	else if (unlikely((p->flags & (PKT_IP | PKT_ND)) != PKT_IP))
-		p->flags |= PKT_UNTRACKED;
+	judge(w, p);
 }
 
 static void
@@ -96,6 +115,93 @@ classify_all(struct worker *w, const struct port *port, unsigned int n)
 
 	for (i = 0; i < n; i++)
 		classify(w, port, &w->dp.pkt[i]);
+}
+
+/* Fragments that had to be dropped while they waited. */
+static void
+fragments_lost(void *arg, uint32_t owner, uint32_t owner_gen, enum sl_drop reason, unsigned int n)
+{
+	struct worker *w = arg;
+	struct netns *ns = netns_by_id(w->gw->netns, owner);
+
+	count_drops(w, ns != NULL && ns->gen == owner_gen ? ns : NULL, reason, n);
+}
+
+static enum frag_verdict
+hold(struct worker *w, struct pkt *p, struct sl_now now, struct frag_train **train)
+{
+	const struct frag_sink sink = {.lost = fragments_lost, .arg = w};
+	const struct knobs *k = netns_knobs(p->ns);
+	bool ip6 = p->tuple.family == TUPLE_IPV6;
+	const struct frag_policy policy = {
+		.owner = p->ns->id,
+		.owner_gen = p->ns->gen,
+		.high_thresh = ip6 ? k->frag6_high_thresh : k->frag4_high_thresh,
+		.timeout_ms = ip6 ? k->frag6_timeout : k->frag4_timeout,
+		.now = now,
+	};
+
+	if (unlikely(!netns_alive(p->ns))) {
+		p->reason = SL_DROP_NETNS_DYING;
+		return FRAG_REFUSED;
+	}
+	return frag_add(w->gw->frag, p, &policy, &sink, train);
+}
+
+/* The last missing fragment becomes the whole datagram. */
+static void
+view_datagram(struct worker *w, struct pkt *p, struct frag_train *train)
+{
+	struct netns *ns = p->ns;
+	struct link *in = p->in;
+	enum sl_drop reason;
+	struct rte_mbuf *view = frag_train_view(train, w->gw->pool, &reason);
+
+	if (likely(view != NULL)) {
+		reason = parse_view(p, view);
+		/* A fragment header behind the first one. */
+		if (unlikely(reason == PARSE_FRAGMENT))
+			reason = SL_DROP_FRAG_INVALID;
+		if (unlikely(reason != SL_DROP_NONE))
+			p->reason = (uint8_t)reason;
+	} else {
+		p->reason = (uint8_t)reason;
+	}
+	p->train = train;
+	p->flags |= PKT_DATAGRAM;
+	p->in = in;
+	p->ns = ns;
+	judge(w, p);
+}
+
+/* Fragments wait for the rest and leave the burst; a datagram that is complete takes the place
+ * of its last missing one. Returns how many packets the burst has now. */
+static unsigned int
+reassemble_all(struct worker *w, const struct port *in, unsigned int n, struct sl_now now)
+{
+	struct pkt *p = w->dp.pkt;
+	struct frag_train *train;
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		if ((p[i].flags & (PKT_FRAGMENT | PKT_DROPPED)) == PKT_FRAGMENT) {
+			trace_burst(w, in, &p[i], 1, now);
+			switch (hold(w, &p[i], now, &train)) {
+			case FRAG_HELD:
+				continue;
+			case FRAG_COMPLETE:
+				view_datagram(w, &p[i], train);
+				break;
+			case FRAG_REFUSED:
+				drop(w, &p[i], p[i].reason);
+				break;
+			}
+		}
+		if (kept != i)
+			p[kept] = p[i];
+		kept++;
+	}
+	return kept;
 }
 
 /* Transport checksums, as nf_conntrack_checksum asks, and the IP header inside an ICMP error. */
@@ -342,6 +448,33 @@ buffer_of(struct worker *w, struct port *port)
 	return b;
 }
 
+/* In place of a datagram its fragments leave, each as it came but for the tags. */
+static void
+emit_fragments(struct worker *w, const struct pkt *datagram)
+{
+	struct pkt p = *datagram;
+	struct frag_tags tags;
+
+	p.train = NULL;
+	while (!(datagram->flags & PKT_DROPPED) &&
+		(p.mbuf = frag_train_next(datagram->train, &tags)) != NULL) {
+		p.flags = datagram->flags;
+		p.n_tags = tags.n;
+		p.tpid = tags.tpid;
+		p.outer_tci = tags.outer_tci;
+		p.inner_tci = tags.inner_tci;
+		if (likely(retag(&p))) {
+			transmit(w, buffer_of(w, p.out->port), &p);
+		} else {
+			drop(w, &p, SL_DROP_TX_HEADROOM);
+			rte_pktmbuf_free(p.mbuf);
+		}
+	}
+	frag_train_free(datagram->train);
+}
+
+#define NOT_AS_IT_IS (PKT_DROPPED | PKT_DATAGRAM)
+
 /* The end of each packet: into a transmit buffer, or freed. */
 static void
 emit_all(struct worker *w, unsigned int n)
@@ -352,10 +485,13 @@ emit_all(struct worker *w, unsigned int n)
 	unsigned int n_freed = 0;
 
 	for (; p < end; p++) {
-		if (likely(!(p->flags & PKT_DROPPED)) && unlikely(!retag(p)))
+		if (likely(!(p->flags & NOT_AS_IT_IS)) && unlikely(!retag(p)))
 			drop(w, p, SL_DROP_TX_HEADROOM);
-		if (unlikely(p->flags & PKT_DROPPED)) {
-			freed[n_freed++] = p->mbuf;
+		if (unlikely(p->flags & NOT_AS_IT_IS)) {
+			if (p->train != NULL)
+				emit_fragments(w, p);
+			else
+				freed[n_freed++] = p->mbuf;
 			continue;
 		}
 		/* Most of a burst goes to one port. */
@@ -386,10 +522,13 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	struct sl_now now)
 {
 	struct trace *trace = sl_rcu_dereference(&w->trace);
+	bool fragments;
 
 	count_rx(w, in, m, n);
-	parse_all(w, m, n);
+	fragments = parse_all(w, m, n);
 	classify_all(w, in, n);
+	if (unlikely(fragments))
+		n = reassemble_all(w, in, n, now);
 	ct_lookup_start(w->ct, w->dp.pkt, n);
 	verify_all(w, n);
 	track_all(w, n, now);
@@ -406,4 +545,21 @@ datapath_flush(struct worker *w)
 	for (; pending != 0; pending &= pending - 1)
 		flush_port(w, (unsigned int)__builtin_ctz(pending));
 	w->dp.tx_pending = 0;
+}
+
+void
+datapath_sweep(struct worker *w, bool idle, struct sl_now now)
+{
+	const struct frag_sink sink = {.lost = fragments_lost, .arg = w};
+
+	ct_sweep(w->ct, idle, now);
+	frag_sweep(w->gw->frag, now, &sink);
+}
+
+void
+datapath_sweep_fragments(struct worker *w, struct sl_now now)
+{
+	const struct frag_sink sink = {.lost = fragments_lost, .arg = w};
+
+	frag_sweep_all(w->gw->frag, now, &sink);
 }

@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 
 #include "err.h"
+#include "frag.h"
 #include "link.h"
 #include "port.h"
 #include "rcu.h"
@@ -15,6 +16,7 @@
 
 #define DROP_BLOCKS  4096 /* namespaces times workers that may have drops of their own */
 #define BUFFER_CACHE 256
+#define FRAG_SHARE   4    /* one in so many packet buffers may hold a fragment that waits */
 
 static struct sl_now
 monotonic(struct gateway *gw)
@@ -58,6 +60,27 @@ create_workers(struct gateway *gw, const struct gateway_config *config, struct s
 }
 
 static int
+create_buffers(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
+{
+	const struct frag_config frag = {
+		.fragments = config->buffers / FRAG_SHARE,
+		.owners = NETNS_MAX,
+		.hash = config->hash,
+		.hash_seed = config->hash_seed,
+	};
+
+	gw->pool = rte_pktmbuf_pool_create("sluice_buffers", config->buffers, BUFFER_CACHE, 0,
+		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	if (gw->pool == NULL)
+		return sl_refuse(err, ENOMEM,
+			"too little memory for %u packet buffers (%s): give more by "
+			"--memory MB",
+			config->buffers, rte_strerror(rte_errno));
+	gw->frag = frag_create(&frag, err);
+	return gw->frag != NULL ? 0 : -ENOMEM;
+}
+
+static int
 create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
 {
 	int ret;
@@ -68,16 +91,9 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	ret = create_table(gw, config, err);
 	if (ret == 0)
 		ret = create_workers(gw, config, err);
-	if (ret != 0)
-		return ret;
-	gw->pool = rte_pktmbuf_pool_create("sluice_buffers", config->buffers, BUFFER_CACHE, 0,
-		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-	if (gw->pool == NULL)
-		return sl_refuse(err, ENOMEM,
-			"too little memory for %u packet buffers (%s): give more by "
-			"--memory MB",
-			config->buffers, rte_strerror(rte_errno));
-	return 0;
+	if (ret == 0)
+		ret = create_buffers(gw, config, err);
+	return ret;
 }
 
 int
@@ -130,6 +146,7 @@ gateway_destroy(struct gateway *gw)
 		worker_free(gw->workers[i]);
 	if (gw->ct != NULL)
 		ct_destroy(gw->ct);
+	frag_destroy(gw->frag);
 	netns_registry_destroy(gw->netns);
 	rte_mempool_free(gw->pool);
 	free(gw);

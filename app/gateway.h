@@ -17,6 +17,7 @@
 struct port;
 struct worker;
 struct rte_mempool;
+struct frag_table;
 
 struct gateway {
 	struct netns_registry *netns;
@@ -25,6 +26,7 @@ struct gateway {
 	unsigned int n_workers;
 	struct port *ports[GW_PORTS_MAX]; /* by port.index; NULL where free */
 	struct rte_mempool *pool;         /* packet buffers */
+	struct frag_table *frag;          /* fragments that wait in them */
 	bool replay; /* capture time, no EAL devices; cycles and pids print as null */
 	struct sl_now (*clock)(
 		struct gateway *gw);  /* the control side's clock: monotonic or capture */

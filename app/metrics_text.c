@@ -10,6 +10,7 @@
 #include <rte_mempool.h>
 
 #include "conntrack.h"
+#include "frag.h"
 #include "gateway.h"
 #include "netns.h"
 #include "port.h"
@@ -244,6 +245,17 @@ buffers_free(struct metrics_text *t, const struct family *f)
 }
 
 static void
+fragments_held(struct metrics_text *t, const struct family *f)
+{
+	struct frag_stats held;
+
+	if (t->gw->frag == NULL)
+		return;
+	frag_stats(t->gw->frag, &held);
+	sample_bare(t, f, load(&held, f->field));
+}
+
+static void
 build_info(struct metrics_text *t, const struct family *f)
 {
 	put(t, "%s_info{version=\"%s\"} 1\n", f->name, SLUICE_VERSION);
@@ -302,6 +314,12 @@ static const struct family families[] = {
 	CT(swept, "Entries looked at by the sweep."),
 	{"sluice_conntrack_memory_bytes", "gauge", "bytes", "Memory of the table, by part.",
 		.all = ct_gauge_memory},
+	{"sluice_fragments", "gauge", NULL, "Fragments that wait for the rest of their datagrams.",
+		.all = fragments_held, .field = offsetof(struct frag_stats, fragments)},
+	{"sluice_fragment_datagrams", "gauge", NULL, "Datagrams that are not complete.",
+		.all = fragments_held, .field = offsetof(struct frag_stats, datagrams)},
+	{"sluice_fragment_bytes", "gauge", "bytes", "Memory of the buffers of fragments that wait.",
+		.all = fragments_held, .field = offsetof(struct frag_stats, bytes)},
 	{"sluice_packet_buffers_free", "gauge", NULL, "Packet buffers that are not in use.",
 		.all = buffers_free},
 };

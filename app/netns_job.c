@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "frag.h"
 #include "link.h"
 #include "rcu.h"
 
 #define PURGE_SLICE 16384 /* pool slots of a slice: well below a millisecond */
+#define FRAG_SLICE  1024  /* datagrams, of some fragments each */
 
 struct netns_job *
 netns_job_new(struct gateway *gw, struct netns **ns, unsigned int n)
@@ -44,11 +46,34 @@ finish(void *arg)
 	free(job);
 }
 
+static bool
+owner_alive(void *arg, uint32_t owner, uint32_t owner_gen)
+{
+	const struct gateway *gw = arg;
+	const struct netns *ns = netns_by_id(gw->netns, owner);
+
+	return ns != NULL && ns->gen == owner_gen && netns_alive(ns);
+}
+
+/* Their namespace goes, and its counters with it. */
+static void
+fragments_lost(void *arg, uint32_t owner, uint32_t owner_gen, enum sl_drop reason, unsigned int n)
+{
+	(void)arg;
+	(void)owner;
+	(void)owner_gen;
+	(void)reason;
+	(void)n;
+}
+
 static enum task_step
 purge_step(struct task *t)
 {
 	struct netns_job *job = (struct netns_job *)((char *)t - offsetof(struct netns_job, task));
+	const struct frag_sink sink = {.lost = fragments_lost, .arg = job->gw};
 
+	if (frag_purge_slice(job->gw->frag, &job->frag_cursor, FRAG_SLICE, owner_alive, &sink))
+		return TASK_MORE;
 	if (ct_purge_slice(job->gw->ct_control, &job->walk, PURGE_SLICE, &job->destroyed))
 		return TASK_MORE;
 	after_grace(job, finish);
@@ -61,12 +86,14 @@ purge(void *arg)
 {
 	struct netns_job *job = arg;
 	unsigned int threads = netns_registry_threads(job->gw->netns), i;
+	struct frag_stats held;
 	int64_t entries = 0;
 
 	link_free_detached(job->ns, job->n);
 	for (i = 0; i < job->n; i++)
 		entries += netns_entries(job->ns[i], threads);
-	if (entries == 0) {
+	frag_stats(job->gw->frag, &held);
+	if (entries == 0 && held.datagrams == 0) {
 		after_grace(job, finish);
 		return;
 	}

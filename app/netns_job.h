@@ -16,6 +16,7 @@ struct netns_job {
 	struct netns **ns;
 	unsigned int n;
 	struct ct_walk walk;
+	uint32_t frag_cursor;
 	uint64_t destroyed;
 	void (*done)(void *arg); /* may be NULL */
 	void *done_arg;

@@ -27,6 +27,7 @@
 #include "conntrack.h"
 #include "datapath.h"
 #include "err.h"
+#include "frag.h"
 #include "gateway.h"
 #include "port.h"
 #include "rcu.h"
@@ -42,8 +43,8 @@
 /* A quarter of the range of 32-bit milliseconds. */
 #define STEP_NS ((UINT64_C(1) << 30) * SL_NSEC_PER_MSEC)
 
-/* One packet is under way at a time, of up to 256 KB. */
-#define BUFFERS 1024
+/* One packet is under way at a time, of up to 256 KB; a quarter may hold fragments that wait. */
+#define BUFFERS 8192
 
 /* Any fixed value: a result must be the same every time. */
 #define HASH_SEED UINT64_C(0x736c75696365)
@@ -162,6 +163,7 @@ sweep(uint64_t polls, bool idle)
 	ct_walk_start(ct, &pool, replay.now);
 	ct_stats(ct, replay.worker->index, &stats);
 	end = stats.swept + pool.end;
+	datapath_sweep_fragments(replay.worker, replay.now);
 	for (; polls > 0 && stats.swept < end; polls--) {
 		before = stats.swept;
 		ct_sweep(replay.worker->ct, idle, replay.now);
@@ -171,12 +173,21 @@ sweep(uint64_t polls, bool idle)
 	}
 }
 
+static bool
+something_expires(void)
+{
+	struct frag_stats held;
+
+	frag_stats(replay.gw->frag, &held);
+	return ct_count(replay.gw->ct) > 0 || held.datagrams > 0;
+}
+
 static void
 advance(uint64_t ns)
 {
 	uint64_t gap;
 
-	while (ns - replay.now.ns > STEP_NS && ct_count(replay.gw->ct) > 0) {
+	while (ns - replay.now.ns > STEP_NS && something_expires()) {
 		replay.now = sl_now_from_ns(replay.now.ns + STEP_NS);
 		sweep(UINT64_MAX, false);
 	}
@@ -221,7 +232,7 @@ feed(struct input *in)
 		datapath_flush(w);
 	}
 	in->capture.ready = false;
-	ct_sweep(w->ct, false, replay.now);
+	datapath_sweep(w, false, replay.now);
 	sl_rcu_quiescent();
 }
 

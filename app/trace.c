@@ -20,6 +20,7 @@
 #include <rte_tcp.h>
 
 #include "err.h"
+#include "frag.h"
 #include "rcu.h"
 #include "worker.h"
 
@@ -169,6 +170,10 @@ record_fill(struct trace_record *r, const struct worker *w, const struct port *i
 		.vlan_inner = p->inner_tci & 0xfff,
 		.n_tags = p->n_tags,
 		.proto = p->proto,
+		.frag_id = p->frag_id,
+		.frag_off = p->frag_off,
+		.frag_more = p->frag_more,
+		.fragments = p->train == NULL ? 0 : (uint16_t)frag_train_len(p->train),
 	};
 	memcpy(r->in_port, in->name, sizeof(r->in_port));
 	record_addresses(r, p);

@@ -72,6 +72,9 @@ struct trace_record {
 	uint32_t ip_bytes;
 	uint16_t flags;        /* PKT_… */
 	uint16_t sport, dport; /* host order; with TRACE_HAS_PORTS */
+	uint32_t frag_id;      /* PKT_FRAGMENT */
+	uint16_t frag_off;
+	uint16_t fragments;    /* that the datagram came in; 0: in none */
 	uint16_t icmp_id;
 	uint16_t win;
 	uint16_t ethertype;
@@ -86,6 +89,7 @@ struct trace_record {
 	uint8_t icmp_type, icmp_code;
 	uint8_t reason;
 	uint8_t ct_dir, ct_state_old, ct_state_new;
+	bool frag_more;
 	char netns[NETNS_NAME_MAX + 1]; /* empty: none */
 	char in_link[LINK_NAME_MAX + 1], out_link[LINK_NAME_MAX + 1];
 	char in_port[PORT_NAME_MAX + 1], out_port[PORT_NAME_MAX + 1];

@@ -64,6 +64,13 @@ packet(const struct trace_record *r)
 	json_object_set_new(o, "src", address(r->family, &r->src));
 	json_object_set_new(o, "dst", address(r->family, &r->dst));
 	put_int(o, "ip_len", r->ip_bytes);
+	if (r->flags & PKT_FRAGMENT) {
+		put_int(o, "frag_id", r->frag_id);
+		put_int(o, "frag_offset", r->frag_off);
+		json_object_set_new(o, "frag_more", json_boolean(r->frag_more));
+	} else if (r->fragments > 0) {
+		put_int(o, "fragments", r->fragments);
+	}
 	if (r->has & TRACE_HAS_PORTS) {
 		put_int(o, "sport", r->sport);
 		put_int(o, "dport", r->dport);
@@ -145,10 +152,10 @@ ct_class(const struct trace_record *r)
 		return "invalid";
 	if (r->has & TRACE_HAS_ENTRY)
 		return "known";
-	return r->flags & PKT_DROPPED ? NULL : "untracked";
+	return r->flags & (PKT_DROPPED | PKT_FRAGMENT) ? NULL : "untracked";
 }
 
-/* NULL when the packet was dropped before it was tracked. */
+/* NULL when the packet was dropped before it was tracked, or is a fragment. */
 static json_t *
 conntrack(const struct trace_record *r)
 {
@@ -178,6 +185,15 @@ conntrack(const struct trace_record *r)
 	return o;
 }
 
+/* A fragment that is not dropped waits for the rest; the datagram has a record of its own. */
+static const char *
+verdict(const struct trace_record *r)
+{
+	if (r->flags & PKT_DROPPED)
+		return "drop";
+	return r->flags & PKT_FRAGMENT ? "fragment" : "forward";
+}
+
 json_t *
 trace_json(const struct trace_record *r, uint64_t id, uint64_t wall_offset_ns)
 {
@@ -195,7 +211,7 @@ trace_json(const struct trace_record *r, uint64_t id, uint64_t wall_offset_ns)
 	if (r->flags & PKT_ICMP_ERROR)
 		json_object_set_new(o, "about", inner_packet(&r->inner));
 	json_object_set_new(o, "conntrack", conntrack(r));
-	json_object_set_new(o, "verdict", json_string(dropped ? "drop" : "forward"));
+	json_object_set_new(o, "verdict", json_string(verdict(r)));
 	if (dropped) {
 		json_object_set_new(o, "reason", json_string(sl_drop_name(r->reason)));
 		json_object_set_new(o, "help", json_string(sl_drop_help(r->reason)));

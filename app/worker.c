@@ -47,7 +47,7 @@ worker_turn(struct worker *w, const struct poll_plan *plan)
 	uint64_t start = rte_rdtsc();
 	unsigned int n = worker_poll(w, plan);
 
-	ct_sweep(w->ct, n == 0, sl_now_monotonic());
+	datapath_sweep(w, n == 0, sl_now_monotonic());
 	if (n == 0) {
 		netns_counter_add(&w->stats.idle_polls, 1);
 		return;

@@ -4,6 +4,7 @@
 #include <rte_version.h>
 
 #include "command.h"
+#include "frag.h"
 
 static int
 show_version(struct call *c)
@@ -24,16 +25,21 @@ static int
 show_memory(struct call *c)
 {
 	const struct gateway *gw = c->gw;
+	struct frag_stats f;
 	struct ct_memory m;
 
 	ct_memory(gw->ct, &m);
-	c->result = json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+	frag_stats(gw->frag, &f);
+	c->result = json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o,"
+				" s:I, s:I, s:I}",
 		"pool_bytes", bytes(gw, m.pool_present), "lines_bytes", bytes(gw, m.lines_present),
 		"walk_bytes", bytes(gw, m.walk_present), "entries", (json_int_t)ct_count(gw->ct),
 		"max", (json_int_t)ct_max(gw->ct), "high_water", (json_int_t)m.high_water, "lines",
 		(json_int_t)m.lines, "overflow_lines", (json_int_t)m.overflow_lines_used,
 		"longest_chain", (json_int_t)m.longest_chain, "buffers", bytes(gw, gw->pool->size),
-		"buffers_free", bytes(gw, rte_mempool_avail_count(gw->pool)));
+		"buffers_free", bytes(gw, rte_mempool_avail_count(gw->pool)),
+		"fragments", (json_int_t)f.fragments, "fragment_datagrams", (json_int_t)f.datagrams,
+		"fragment_bytes", (json_int_t)f.bytes);
 	return 0;
 }
 

@@ -3,17 +3,22 @@
 #include <errno.h>
 
 #include "command.h"
+#include "frag.h"
 #include "worker.h"
 
 static json_t *
-netns_stats(const struct netns *ns)
+netns_stats(const struct gateway *gw, const struct netns *ns)
 {
 	struct netns_totals sum;
+	struct frag_stats held;
 
 	netns_totals(ns, &sum);
-	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "netns", ns->name, "entries",
+	frag_owner_stats(gw->frag, ns->id, &held);
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "netns", ns->name, "entries",
 		(json_int_t)sum.entries, "created", (json_int_t)sum.created, "packets",
-		(json_int_t)sum.packets, "bytes", (json_int_t)sum.bytes);
+		(json_int_t)sum.packets, "bytes", (json_int_t)sum.bytes, "fragments",
+		(json_int_t)held.fragments, "fragment_datagrams", (json_int_t)held.datagrams,
+		"fragment_bytes", (json_int_t)held.bytes);
 }
 
 static json_t *
@@ -47,7 +52,7 @@ cmd_stats_step(struct call *c)
 	unsigned int i;
 
 	if (c->state != NULL) {
-		call_item(c, netns_stats(c->state));
+		call_item(c, netns_stats(c->gw, c->state));
 		return TASK_DONE;
 	}
 	for (i = 0; i < gw_threads(c->gw); i++)

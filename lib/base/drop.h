@@ -24,7 +24,13 @@
 	X(IP_LENGTH, "ip-length", "IP length is below its headers or beyond the frame")            \
 	X(IP_CHECKSUM, "ip-checksum", "IPv4 header checksum is wrong")                             \
 	X(IP6_EXT, "ip6-ext", "IPv6 extension headers are cut, malformed, repeated or too many")   \
-	X(FRAGMENT, "fragment", "IP fragment (not yet reassembled)")                               \
+	/* fragments */                                                                            \
+	X(FRAG_INVALID, "frag-invalid", "fragment of impossible length, or at odds with another")  \
+	X(FRAG_DUPLICATE, "frag-duplicate", "fragment of which all bytes are there already")       \
+	X(FRAG_OVERLAP, "frag-overlap", "fragments of one datagram overlap")                       \
+	X(FRAG_TIMEOUT, "frag-timeout", "the rest of the datagram did not come in time")           \
+	X(FRAG_LIMIT, "frag-limit", "fragments held for the namespace are at their high_thresh")   \
+	X(FRAG_MEMORY, "frag-memory", "no buffers are left to hold fragments in")                  \
 	/* conntrack */                                                                            \
 	X(CT_TABLE_FULL, "ct-table-full", "nf_conntrack_max of all namespaces is reached")         \
 	X(CT_NETNS_FULL, "ct-netns-full", "nf_conntrack_max of the namespace is reached")          \

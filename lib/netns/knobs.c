@@ -25,10 +25,24 @@
 #define TCP(name, st, d, h)       SECONDS("nf_conntrack_tcp_timeout_" name, tcp_timeout[st], d, h)
 #define SCTP(name, st, d, h)      SECONDS("nf_conntrack_sctp_timeout_" name, sctp_timeout[st], d, h)
 
+/* The kernel's defaults and units; its ipfrag_high_thresh is a long. */
+#define FRAG_BYTES_MAX     (1u << 30)
+#define FRAG_BYTES_DEFAULT (4u << 20)
+#define FRAG_BYTES(key, f, h)                                                                      \
+	{key, KNOB_U32, FIELD(f), 0, FRAG_BYTES_MAX, FRAG_BYTES_DEFAULT, h}
+
 const struct knob knob_list[] = {
+	FRAG_BYTES("net.ipv4.ipfrag_high_thresh", frag4_high_thresh,
+		"bytes of buffers in which IPv4 fragments wait"),
+	{"net.ipv4.ipfrag_time", KNOB_SECONDS, FIELD(frag4_timeout), 0, SL_TIMEOUT_MAX, 30,
+		"IPv4 fragments wait for the rest"},
 	BOOL(PREFIX "nf_conntrack_acct", acct, 0, "count packets and bytes of each connection"),
 	BOOL(PREFIX "nf_conntrack_checksum", checksum, 1,
 		"a wrong checksum makes a packet INVALID"),
+	FRAG_BYTES(PREFIX "nf_conntrack_frag6_high_thresh", frag6_high_thresh,
+		"bytes of buffers in which IPv6 fragments wait"),
+	SECONDS("nf_conntrack_frag6_timeout", frag6_timeout, 60,
+		"IPv6 fragments wait for the rest"),
 	SECONDS("nf_conntrack_generic_timeout", generic_timeout, 600, "protocols of no other knob"),
 	SECONDS("nf_conntrack_gre_timeout", gre_timeout, 30, "GRE, seen in one direction"),
 	SECONDS("nf_conntrack_gre_timeout_stream", gre_timeout_stream, 180, "GRE, seen in both"),

@@ -60,6 +60,13 @@ struct knobs {
 	uint32_t gre_timeout_stream;
 	uint32_t generic_timeout;
 
+	uint32_t frag4_timeout;
+	uint32_t frag6_timeout;
+
+	/* bytes of buffers that fragments may wait in */
+	uint32_t frag4_high_thresh;
+	uint32_t frag6_high_thresh;
+
 	uint32_t ct_max; /* nf_conntrack_max of the namespace; in init's block, the one for all */
 	uint8_t tcp_max_retrans;
 	bool tcp_loose;

@@ -7,6 +7,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_mbuf.h>
+#include <rte_sctp.h>
 #include <rte_tcp.h>
 #include <rte_udp.h>
 
@@ -130,6 +131,21 @@ ip4_sum_good(const struct rte_mbuf *m, const struct rte_ipv4_hdr *ih, uint32_t h
 	return csum_ip4_good(ih, hdr_len);
 }
 
+static __rte_noinline enum sl_drop
+found_fragment4(struct pkt *p, const struct rte_ipv4_hdr *ih, uint32_t hdr_len, uint32_t total)
+{
+	uint16_t field = rte_be_to_cpu_16(ih->fragment_offset);
+
+	p->proto = ih->next_proto_id;
+	p->tuple.proto = ih->next_proto_id;
+	p->l3_len = (uint16_t)hdr_len;
+	p->l4_len = (uint16_t)(total - hdr_len);
+	p->frag_off = (uint16_t)((field & RTE_IPV4_HDR_OFFSET_MASK) * RTE_IPV4_HDR_OFFSET_UNITS);
+	p->frag_more = field & RTE_IPV4_HDR_MF_FLAG;
+	p->frag_id = rte_be_to_cpu_16(ih->packet_id);
+	return PARSE_FRAGMENT;
+}
+
 /* `len` is what the frame has from `ip` on, padding included. */
 static inline enum sl_drop
 parse_ip4(struct pkt *p, uint8_t *ip, uint32_t len, uint32_t avail)
@@ -156,10 +172,48 @@ parse_ip4(struct pkt *p, uint8_t *ip, uint32_t len, uint32_t avail)
 	p->tuple.dst.w[0] = ih->dst_addr;
 	if (unlikely(ih->fragment_offset &
 		     RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))) {
-		p->tuple.proto = ih->next_proto_id;
-		return SL_DROP_FRAGMENT;
+		return found_fragment4(p, ih, hdr_len, total);
 	}
 	return parse_l4(p, ip, hdr_len, total, RTE_MIN(total, avail), ih->next_proto_id);
+}
+
+/* The least of a transport header that a first fragment of IPv6 has. */
+static uint32_t
+transport_len_min(uint8_t proto)
+{
+	switch (proto) {
+	case IPPROTO_TCP:
+		return sizeof(struct rte_tcp_hdr);
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_ICMPV6:
+		return sizeof(struct rte_udp_hdr);
+	case IPPROTO_SCTP:
+		return sizeof(struct rte_sctp_hdr);
+	default:
+		return 0;
+	}
+}
+
+/* `r` is what became of the walk; behind a first fragment's header it went on to the transport. */
+static enum sl_drop
+found_fragment6(struct pkt *p, const struct parse_ip6_end *end, enum sl_drop r, uint32_t total)
+{
+	const struct rte_ipv6_fragment_ext *h;
+
+	p->proto = end->proto;
+	p->tuple.proto = end->proto;
+	if (r != SL_DROP_NONE)
+		return r;
+	h = (const struct rte_ipv6_fragment_ext *)(p->l3 + end->frag_at);
+	p->l3_len = (uint16_t)(end->frag_at + sizeof(*h));
+	p->l4_len = (uint16_t)(total - p->l3_len);
+	p->frag_off = end->frag & RTE_IPV6_EHDR_FO_MASK;
+	p->frag_more = end->frag & RTE_IPV6_EHDR_MF_MASK;
+	p->frag_id = rte_be_to_cpu_32(h->id);
+	if (p->frag_off == 0 && total - end->off < transport_len_min(end->proto))
+		return SL_DROP_FRAG_INVALID;
+	return PARSE_FRAGMENT;
 }
 
 static __rte_noinline enum sl_drop
@@ -168,10 +222,8 @@ parse_ip6_exts(struct pkt *p, uint8_t *ip, uint32_t total, uint32_t avail)
 	struct parse_ip6_end end;
 	enum sl_drop r = parse_ip6_walk(&end, ip, total, avail);
 
-	if (end.frag != 0) {
-		p->tuple.proto = end.proto;
-		return SL_DROP_FRAGMENT;
-	}
+	if (end.frag != 0)
+		return found_fragment6(p, &end, r, total);
 	if (r != SL_DROP_NONE)
 		return r;
 	return parse_l4(p, ip, end.off, total, avail, end.proto);
@@ -265,6 +317,10 @@ finish(struct pkt *p, enum sl_drop r)
 {
 	if (likely(r == SL_DROP_NONE))
 		return r;
+	if (r == PARSE_FRAGMENT) {
+		p->flags |= PKT_FRAGMENT;
+		return r;
+	}
 	p->reason = (uint8_t)r;
 	if (r < SL_DROP_FIRST_INVALID)
 		return r;
@@ -368,4 +424,12 @@ parse_frame(struct pkt *p, struct rte_mbuf *m)
 	if (unlikely(m->nb_segs != 1 || m->ol_flags & TAGS_STRIPPED))
 		return parse_uncommon(p, m);
 	return finish(p, parse_ether(p, m, m->data_len));
+}
+
+enum sl_drop
+parse_view(struct pkt *p, struct rte_mbuf *m)
+{
+	enum sl_drop r = parse_segments(p, m);
+
+	return finish(p, r == PARSE_MORE ? SL_DROP_IP_TRUNCATED : r);
 }

@@ -65,6 +65,7 @@ parse_ip6_walk(struct parse_ip6_end *end, const uint8_t *ip, uint32_t len, uint3
 			return SL_DROP_IP6_EXT;
 		fragment_seen = true;
 		end->frag = parse_be16(h + 2) & (FRAG_OFFSET | FRAG_MORE);
+		end->frag_at = end->off - hdr_len;
 		if (end->frag & FRAG_OFFSET)
 			return SL_DROP_NONE;
 	}

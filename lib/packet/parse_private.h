@@ -39,6 +39,7 @@ parse_short(uint32_t len, uint32_t n, enum sl_drop cut)
 /* Where the extension headers of an IPv6 packet end. */
 struct parse_ip6_end {
 	uint32_t off;   /* of the transport header, from the IPv6 header */
+	uint32_t frag_at; /* where the fragment header is, when frag is not 0 */
 	uint16_t frag;  /* fragment offset and M bit; 0: no fragment, or an atomic one (RFC 6946) */
 	uint8_t proto;  /* of the transport header */
 };

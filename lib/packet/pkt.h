@@ -9,6 +9,7 @@
 #ifndef PKT_H
 #define PKT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_common.h>
@@ -20,6 +21,7 @@ struct rte_mbuf;
 struct netns;
 struct link;
 struct ct_entry;
+struct frag_train;
 
 /* pkt.flags */
 #define PKT_IP          0x0001 /* IPv4 or IPv6, tuple.family set; else passes untracked */
@@ -35,6 +37,8 @@ struct ct_entry;
 #define PKT_CT_INVALID  0x0400 /* the reason is in pkt.reason */
 #define PKT_DROPPED     0x0800 /* the reason is in pkt.reason */
 #define PKT_RACE_LOST   0x1000 /* another worker inserted the same flow first */
+#define PKT_FRAGMENT    0x2000 /* one fragment: l3_len and l4_len are of it, l4 is NULL */
+#define PKT_DATAGRAM    0x4000 /* whole, of fragments: see train */
 
 struct pkt {
 	struct tuple tuple; /* scope and zone are set by classification, the rest by the parser */
@@ -73,8 +77,13 @@ struct pkt {
 	uint8_t ct_dir;       /* 0 original, 1 reply: direction of the packet itself */
 	uint8_t ct_state_old; /* protocol state before and after, for the trace */
 	uint8_t ct_state_new;
-	uint8_t unused;
+	bool frag_more;       /* PKT_FRAGMENT: the M bit */
 	uint32_t ct_ref;      /* conntrack's own, between the stages of a lookup */
+	uint16_t frag_off;    /* PKT_FRAGMENT: in bytes */
+	uint32_t frag_id;     /* PKT_FRAGMENT: as on the wire */
+
+	/* Of a whole datagram the fragments, which leave in place of mbuf, a view; else NULL. */
+	struct frag_train *train;
 } __rte_cache_aligned;
 
 #define PKT_TCP_FIN 0x01

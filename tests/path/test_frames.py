@@ -93,11 +93,11 @@ def test_b54_frame_cut_anywhere(case):
     ('header of 0 bytes', patch(SYN, IP_AT, b'\x40'), 'ip-header'),
     ('header beyond the packet', patch(SYN[:-4], IP_AT, b'\x4f'), 'ip-header'),
     ('wrong sum', patch(SYN, IP_AT + 10, b'\x12\x34'), 'ip-checksum'),
-    ('first fragment', ether(IP(src=A.addr, dst=S.addr, flags='MF') / tcp_segment(FLOW, 'S')),
-     'fragment'),
-    ('later fragment', ether(IP(src=A.addr, dst=S.addr, frag=100) / Raw(bytes(40))), 'fragment'),
-    ('IPv6 fragment', ether(FLOW6.ip() / IPv6ExtHdrFragment(m=1) / tcp_segment(FLOW6, 'S')),
-     'fragment'),
+    ('fragment of 20', ether(IP(src=A.addr, dst=S.addr, flags='MF') / tcp_segment(FLOW, 'S')),
+     'frag-invalid'),
+    ('empty fragment', ether(IP(src=A.addr, dst=S.addr, frag=100)), 'frag-invalid'),
+    ('IPv6 fragment of 20', ether(FLOW6.ip() / IPv6ExtHdrFragment(m=1) / tcp_segment(FLOW6, 'S')),
+     'frag-invalid'),
 ], ids=lambda v: v if isinstance(v, str) else '')
 def test_ip_header(case, name, frame, drop):
     c = case()

@@ -46,13 +46,12 @@ datapath_flush(struct worker *w)
 	__atomic_fetch_add(&flushes, 1, __ATOMIC_RELAXED);
 }
 
-unsigned int
-ct_sweep(struct ct_thread *t, bool idle, struct sl_now now)
+void
+datapath_sweep(struct worker *w, bool idle, struct sl_now now)
 {
-	(void)t;
+	(void)w;
 	(void)now;
 	__atomic_fetch_add(&swept_idle, idle, __ATOMIC_RELAXED);
-	return 0;
 }
 
 struct ct_thread *

@@ -18,8 +18,12 @@
 static const struct {
 	const char *key, *value;
 } defaults[] = {
+	{"net.ipv4.ipfrag_high_thresh", "4194304"},
+	{"net.ipv4.ipfrag_time", "30"},
 	{"net.netfilter.nf_conntrack_acct", "0"},
 	{"net.netfilter.nf_conntrack_checksum", "1"},
+	{"net.netfilter.nf_conntrack_frag6_high_thresh", "4194304"},
+	{"net.netfilter.nf_conntrack_frag6_timeout", "60"},
 	{"net.netfilter.nf_conntrack_generic_timeout", "600"},
 	{"net.netfilter.nf_conntrack_gre_timeout", "30"},
 	{"net.netfilter.nf_conntrack_gre_timeout_stream", "180"},

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "parse.h"
+
 static const uint8_t addr_a[4] = {198, 51, 100, 10}, addr_s[4] = {192, 0, 2, 80};
 static const uint8_t addr_a6[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 1, [15] = 0x10};
 static const uint8_t addr_s6[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 2, [15] = 0x80};
@@ -286,7 +288,7 @@ broken_l4(const struct pkt *p, uint32_t len)
 
 	if (p->l4 - p->l3 != p->l3_len || l4 + p->l4_len > len)
 		return "the transport header is not in the frame";
-	if (p->l3_len + p->l4_len != (int)p->ip_bytes)
+	if ((uint32_t)p->l3_len + p->l4_len != p->ip_bytes)
 		return "lengths do not add up";
 	if (!(p->flags & PKT_L4_BAD) && p->l4_hdr_len > p->l4_len)
 		return "transport header longer than its packet";
@@ -299,9 +301,26 @@ broken_l4(const struct pkt *p, uint32_t len)
 	return NULL;
 }
 
+static const char *
+broken_fragment(const struct pkt *p, uint32_t len)
+{
+	if (!(p->flags & PKT_FRAGMENT) || p->reason != SL_DROP_NONE || p->l4 != NULL)
+		return "a fragment that says it is none";
+	if ((uint32_t)p->l3_off + p->l3_len + p->l4_len > len ||
+		p->l3_len + p->l4_len != (int)p->ip_bytes)
+		return "lengths of the fragment do not add up";
+	if (p->l3_off + p->l3_len > p->mbuf->data_len)
+		return "headers of the fragment are not in the first segment";
+	if (p->frag_off % 8 != 0 || (p->frag_off == 0 && !p->frag_more))
+		return "no fragment has this offset";
+	return NULL;
+}
+
 const char *
 frame_broken(const struct pkt *p, enum sl_drop r, uint32_t len)
 {
+	if (r == PARSE_FRAGMENT)
+		return broken_fragment(p, len);
 	if (r >= SL_DROP_FIRST_INVALID || r != (p->flags & PKT_L4_BAD ? 0 : p->reason))
 		return "reason and result differ";
 	if (r != SL_DROP_NONE)
@@ -350,5 +369,8 @@ frame_differ(const struct pkt *a, const struct pkt *b)
 	SAME(inner_off);
 	SAME(inner_l4_off);
 	SAME(ip_bytes);
+	SAME(frag_off);
+	SAME(frag_more);
+	SAME(frag_id);
 	return NULL;
 }
