@@ -109,6 +109,8 @@ enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now
 enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
 /*
+ * Whoever gives the embryo another reply tuple than the inverted original sets pkt.ct_reply_hash to 0.
+ *
  * CT_OK: LIVE. CT_LOST: another worker was first; the embryo was given back, and pkt.ct, ct_gen and
  * ct_dir are the winner's. CT_DROP: CT_CHAIN_LONG or CT_CLASH (its reply tuple is another
  * connection's), the embryo given back.

@@ -194,10 +194,12 @@ ct_commit(struct ct_thread *t, struct pkt *p)
 {
 	struct ct *ct = t->ct;
 	struct ct_entry *e = p->ct;
-	uint64_t hash[2] = {p->hash, sl_hash(&ct->hasher, &e->reply.tuple)};
+	uint64_t hash[2] = {p->hash, p->ct_reply_hash};
 	struct sl_stripes s;
 	int ret;
 
+	if (hash[1] == 0)
+		hash[1] = sl_hash(&ct->hasher, &e->reply.tuple);
 	count(t, p->ns, 1);
 	sl_stripes_lock(&s, &ct->stripe[ct_stripe_of(hash[0])], &ct->stripe[ct_stripe_of(hash[1])]);
 	ret = insert(t, p, hash);

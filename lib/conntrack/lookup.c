@@ -33,6 +33,7 @@ ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
 	for (i = 0; i < n; i++)
 		rte_prefetch0(ct_head(l, p[i].hash));
 	netns_counter_add(&t->stats.lookups, n);
+	t->expected = 0;
 }
 
 static inline void
@@ -55,6 +56,26 @@ match_line(const struct ct_line *l, uint64_t hash)
 	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE) == 0 ? REF_NONE : REF_MORE;
 }
 
+/* Nobody has the tuple: what an insert is going to touch is fetched meanwhile, that is the bucket line of
+ * the reply tuple and the entry that will be taken. */
+static void
+expect_new(struct ct_thread *t, struct pkt *p)
+{
+	const struct ct *ct = t->ct;
+	uint32_t id = ct_ids_peek(&t->entry_ids, t->expected++), line;
+	const char *e = (const char *)&ct->pool[id];
+	struct tuple reply;
+
+	p->ct_reply_hash = 0;
+	if (unlikely(p->flags & PKT_ICMP_ERROR) || !tuple_invert(&reply, &p->tuple))
+		return;
+	for (line = 0; line < sizeof(struct ct_entry); line += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(e + line, 1);
+	__builtin_prefetch(&ct->slot[id], 1);
+	p->ct_reply_hash = sl_hash(&ct->hasher, &reply);
+	__builtin_prefetch(ct_head(sl_rcu_dereference(&ct->lines), p->ct_reply_hash), 1);
+}
+
 unsigned int
 ct_lookup_match(struct ct_thread *t, struct pkt *p)
 {
@@ -67,7 +88,9 @@ ct_lookup_match(struct ct_thread *t, struct pkt *p)
 	p->ct_ref = match_line(l, p->hash);
 	if (likely(p->ct_ref > REF_MORE))
 		prefetch_entry(ct, p->ct_ref);
-	else if (unlikely(p->ct_ref == REF_MORE))
+	else if (p->ct_ref == REF_NONE)
+		expect_new(t, p);
+	else
 		rte_prefetch0(&ct->overflow[__atomic_load_n(&l->next, __ATOMIC_ACQUIRE)]);
 	return p->ct_ref == REF_MORE;
 }
