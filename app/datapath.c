@@ -339,7 +339,8 @@ write_tag(char *at, uint16_t tpid, uint16_t tci, uint16_t vid)
 	write_tci(at + sizeof(be), tci, vid);
 }
 
-/* How many tags the frame leaves with. A priority tag on an untagged link stays on an untagged peer. */
+/* How many tags the frame leaves with. A priority tag on an untagged link stays on an untagged
+ * peer. */
 static inline unsigned int
 tags_out(const struct pkt *p)
 {
@@ -375,8 +376,8 @@ retag_moved(struct pkt *p, unsigned int tags)
 }
 
 /*
- * Gives the frame the tags of the egress link. Priority and DEI are kept, tag by tag; so are the TPIDs
- * while the number of tags stays.
+ * Gives the frame the tags of the egress link. Priority and DEI are kept, tag by tag; so are the
+ * TPIDs while the number of tags stays.
  */
 static inline bool
 retag(struct pkt *p)

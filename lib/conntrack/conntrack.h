@@ -64,14 +64,14 @@ struct ct_thread *ct_thread(struct ct *ct, unsigned int index);
 /* ---- packet path ---- */
 
 /*
- * Lookup of the packets of a burst (at most 64), in stages between which the caller has other work to do.
- * Packets without PKT_IP, or with PKT_L4_BAD, PKT_UNTRACKED or PKT_DROPPED, are passed over.
+ * Lookup of the packets of a burst (at most 64), in stages between which the caller has other work
+ * to do. Packets without PKT_IP, or with PKT_L4_BAD, PKT_UNTRACKED or PKT_DROPPED, are passed over.
  *
  *   start    for the whole burst: computes pkt.hash of pkt.tuple and prefetches the bucket lines
- *   match    finds a candidate by its tag and prefetches it; 1 when the search must go on in chains()
- *   chains   for the whole burst, when any match() has returned 1
- *   finish   sets pkt.ct, ct_gen and ct_dir, or ct = NULL. A hit is an entry that was LIVE and of equal
- *            key; whoever locks it verifies it again.
+ *   match    finds a candidate by its tag and prefetches it; 1 when the search must go on in chains
+ *   chains   for the whole burst, when any match has returned 1
+ *   finish   sets pkt.ct, ct_gen and ct_dir, or ct = NULL. A hit is an entry that was LIVE and of
+ *            equal key; whoever locks it verifies it again.
  *
  * All within one RCU read side. ct_lookup_bulk() is all in one.
  */
@@ -103,13 +103,14 @@ enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now
 /*
  * A miss: takes an entry from the pool, checks the maxima (CT_DROP: CT_TABLE_FULL, CT_NETNS_FULL),
  * lets the protocol decide (CT_INVALID) and runs its machine on the packet. CT_OK: pkt.ct is an
- * EMBRYO, which must go to ct_commit() or ct_abort(). CT_LOST: the packet cannot start a connection, but
- * belongs to one that the lookup had missed, as for ct_commit().
+ * EMBRYO, which must go to ct_commit() or ct_abort(). CT_LOST: the packet cannot start a
+ * connection, but belongs to one that the lookup had missed, as for ct_commit().
  */
 enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
 /*
- * Whoever gives the embryo another reply tuple than the inverted original sets pkt.ct_reply_hash to 0.
+ * Whoever gives the embryo another reply tuple than the inverted original sets pkt.ct_reply_hash
+ * to 0.
  *
  * CT_OK: LIVE. CT_LOST: another worker was first; the embryo was given back, and pkt.ct, ct_gen and
  * ct_dir are the winner's. CT_DROP: CT_CHAIN_LONG or CT_CLASH (its reply tuple is another

@@ -74,8 +74,8 @@ invalid(struct ct_thread *t, struct pkt *p, uint8_t reason)
 	return CT_INVALID;
 }
 
-/* A miss of the lookup is not final: what would be judged by it has to ask again under the stripe. An
- * insert does so anyway. */
+/* A miss of the lookup is not final: what would be judged by it has to ask again under the stripe.
+ * An insert does so anyway. */
 static struct ct_entry *
 find_locked(struct ct_thread *t, struct pkt *p)
 {

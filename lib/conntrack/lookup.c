@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookup in stages, so that a packet's cache misses pass while others are worked on: hash and prefetch
- * the bucket line; match tags and prefetch the entry; verify. The caller does its own work on each
- * packet between the stages, which also spreads the prefetches: issued all at once, many are lost when
- * they miss the TLB.
+ * Lookup in stages, so that a packet's cache misses pass while others are worked on: hash and
+ * prefetch the bucket line; match tags and prefetch the entry; verify. The caller does its own work
+ * on each packet between the stages, which also spreads the prefetches: issued all at once, many
+ * are lost when they miss the TLB.
  *
- * A miss here is not final, since a writer can hide an entry from a reader for a moment: whoever would
- * act on it asks again under the stripe (entry.c).
+ * A miss here is not final, since a writer can hide an entry from a reader for a moment: whoever
+ * would act on it asks again under the stripe (entry.c).
  */
 #include "private.h"
 
@@ -56,8 +56,8 @@ match_line(const struct ct_line *l, uint64_t hash)
 	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE) == 0 ? REF_NONE : REF_MORE;
 }
 
-/* Nobody has the tuple: what an insert is going to touch is fetched meanwhile, that is the bucket line of
- * the reply tuple and the entry that will be taken. */
+/* Nobody has the tuple: what an insert is going to touch is fetched meanwhile, that is the bucket
+ * line of the reply tuple and the entry that will be taken. */
 static void
 expect_new(struct ct_thread *t, struct pkt *p)
 {

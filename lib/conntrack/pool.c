@@ -36,9 +36,9 @@ overflow_limit(const struct ct *ct, uint32_t max)
 }
 
 /*
- * How many a full pool needs by chance, which is what is made present: with 4, 8 and 16 references to a
- * line on average, 0.02, 0.4 and 1.5 overflow lines a line (Poisson). The rest is there for attacks and
- * for the time of a resize.
+ * How many a full pool needs by chance, which is what is made present: with 4, 8 and 16 references
+ * to a line on average, 0.02, 0.4 and 1.5 overflow lines a line (Poisson). The rest is there for
+ * attacks and for the time of a resize.
  */
 static uint32_t
 overflow_expected(const struct ct *ct, uint32_t max)

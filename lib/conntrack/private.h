@@ -93,7 +93,7 @@ struct ct_thread {
 	uint32_t sweep_next;    /* the part of the pool that this thread sweeps now */
 	uint32_t sweep_end;
 	uint32_t sweep_credit;  /* slots owed for what was inserted */
-	uint32_t expected;      /* new connections of this burst for which entries were prefetched */
+	uint32_t expected;      /* new connections of this burst that were prefetched for */
 	struct ct_stats stats;
 	struct ct_ids_cache entry_ids, line_ids;
 } __rte_cache_aligned;

@@ -79,12 +79,12 @@ struct pkt {
 	uint8_t ct_state_new;
 	bool frag_more;       /* PKT_FRAGMENT: the M bit */
 	uint32_t ct_ref;      /* conntrack's own, between the stages of a lookup */
-	uint64_t ct_reply_hash; /* of the inverted tuple, where a new connection is likely; else 0 */
 	uint16_t frag_off;    /* PKT_FRAGMENT: in bytes */
 	uint32_t frag_id;     /* PKT_FRAGMENT: as on the wire */
 
 	/* Of a whole datagram the fragments, which leave in place of mbuf, a view; else NULL. */
 	struct frag_train *train;
+	uint64_t ct_reply_hash; /* of the inverted tuple, where an insert is likely; else 0 */
 } __rte_cache_aligned;
 
 #define PKT_TCP_FIN 0x01

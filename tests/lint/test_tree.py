@@ -72,7 +72,7 @@ def test_packet_path():
     tell(graph.violations())
     if 'app/datapath.c' in FILES:
         reached = {d.name for _, d, _ in graph.walk()}
-        assert {'datapath_burst', 'ct_lookup_bulk', 'ct_track', 'ct_begin'} <= reached
+        assert {'datapath_burst', 'ct_lookup_match', 'ct_track', 'ct_begin'} <= reached
 
 
 def test_spelling():
