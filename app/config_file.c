@@ -89,6 +89,6 @@ config_file_apply(struct gateway *gw, const char *path, struct sl_err *err)
 	else
 		ret = txn_commit(txn, NULL, NULL, &why);
 	if (ret != 0)
-		sl_refuse(err, 0, "%.80s:%u: %.160s", path, number, why.msg);
+		sl_refuse(err, 0, "%.300s:%u: %.190s", path, number, why.msg);
 	return ret;
 }

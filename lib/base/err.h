@@ -8,7 +8,7 @@
 #define SL_ERR_H
 
 struct sl_err {
-	char msg[256]; /* one line, no newline at its end */
+	char msg[512]; /* one line, no newline at its end */
 };
 
 /* Fills err->msg (err may be NULL) and returns -code, so that a refusal is one statement. */
