@@ -45,6 +45,12 @@ prefetch_entry(const struct ct *ct, uint32_t ref)
 	__builtin_prefetch(ref & 1 ? &e->reply : &e->orig, 1);
 }
 
+static inline uint32_t
+next_of(const struct ct_line *l)
+{
+	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE);
+}
+
 /* The first slot whose tag matches is the candidate. */
 static inline uint32_t
 match_line(const struct ct_line *l, uint64_t hash)
@@ -53,7 +59,7 @@ match_line(const struct ct_line *l, uint64_t hash)
 
 	if (likely(mask != 0))
 		return __atomic_load_n(&l->ref[__builtin_ctz(mask)], __ATOMIC_ACQUIRE);
-	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE) == 0 ? REF_NONE : REF_MORE;
+	return next_of(l) == 0 ? REF_NONE : REF_MORE;
 }
 
 /* Nobody has the tuple: what an insert is going to touch is fetched meanwhile, that is the bucket
@@ -91,8 +97,23 @@ ct_lookup_match(struct ct_thread *t, struct pkt *p)
 	else if (p->ct_ref == REF_NONE)
 		expect_new(t, p);
 	else
-		rte_prefetch0(&ct->overflow[__atomic_load_n(&l->next, __ATOMIC_ACQUIRE)]);
+		rte_prefetch0(&ct->overflow[next_of(l)]);
 	return p->ct_ref == REF_MORE;
+}
+
+/* One line further in the chain of a packet whose head line had nothing. */
+static inline const struct ct_line *
+match_next(const struct ct *ct, struct pkt *p, const struct ct_line *at)
+{
+	uint32_t next = next_of(at);
+
+	at = &ct->overflow[next];
+	p->ct_ref = next == 0 ? REF_NONE : match_line(at, p->hash);
+	if (p->ct_ref > REF_MORE)
+		prefetch_entry(ct, p->ct_ref);
+	else if (p->ct_ref == REF_MORE)
+		rte_prefetch0(&ct->overflow[next_of(at)]);
+	return at;
 }
 
 void
@@ -108,19 +129,10 @@ ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
 	for (round = 0; waiting > 0 && round < lines->chain_max; round++) {
 		waiting = 0;
 		for (i = 0; i < n; i++) {
-			uint32_t next;
-
 			if (p[i].ct_ref != REF_MORE)
 				continue;
-			next = __atomic_load_n(&at[i]->next, __ATOMIC_ACQUIRE);
-			at[i] = &ct->overflow[next];
-			p[i].ct_ref = next == 0 ? REF_NONE : match_line(at[i], p[i].hash);
-			if (p[i].ct_ref > REF_MORE) {
-				prefetch_entry(ct, p[i].ct_ref);
-			} else if (p[i].ct_ref == REF_MORE) {
-				rte_prefetch0(&ct->overflow[at[i]->next]);
-				waiting++;
-			}
+			at[i] = match_next(ct, &p[i], at[i]);
+			waiting += p[i].ct_ref == REF_MORE;
 		}
 	}
 }
