@@ -103,15 +103,18 @@ ct_lookup_match(struct ct_thread *t, struct pkt *p)
 
 /* One line further in the chain of a packet whose head line had nothing. */
 static inline const struct ct_line *
-match_next(const struct ct *ct, struct pkt *p, const struct ct_line *at)
+match_next(struct ct_thread *t, struct pkt *p, const struct ct_line *at)
 {
+	const struct ct *ct = t->ct;
 	uint32_t next = next_of(at);
 
 	at = &ct->overflow[next];
 	p->ct_ref = next == 0 ? REF_NONE : match_line(at, p->hash);
 	if (p->ct_ref > REF_MORE)
 		prefetch_entry(ct, p->ct_ref);
-	else if (p->ct_ref == REF_MORE)
+	else if (p->ct_ref == REF_NONE)
+		expect_new(t, p);
+	else
 		rte_prefetch0(&ct->overflow[next_of(at)]);
 	return at;
 }
@@ -119,8 +122,7 @@ match_next(const struct ct *ct, struct pkt *p, const struct ct_line *at)
 void
 ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
 {
-	const struct ct *ct = t->ct;
-	const struct ct_lines *lines = sl_rcu_dereference(&ct->lines);
+	const struct ct_lines *lines = sl_rcu_dereference(&t->ct->lines);
 	const struct ct_line *at[CT_LOOKUP_MAX];
 	unsigned int i, waiting = 1, round;
 
@@ -131,7 +133,7 @@ ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
 		for (i = 0; i < n; i++) {
 			if (p[i].ct_ref != REF_MORE)
 				continue;
-			at[i] = match_next(ct, &p[i], at[i]);
+			at[i] = match_next(t, &p[i], at[i]);
 			waiting += p[i].ct_ref == REF_MORE;
 		}
 	}
