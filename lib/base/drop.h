@@ -36,14 +36,11 @@
 	X(CT_NETNS_FULL, "ct-netns-full", "nf_conntrack_max of the namespace is reached")          \
 	X(CT_CLASH, "ct-clash", "the reply tuple belongs to another connection")                   \
 	X(CT_CHAIN_LONG, "ct-chain-long", "the bucket's chain is at its bound")                    \
-	X(CT_INVALID, "ct-invalid", "INVALID packet refused by sluice.invalid")                    \
-	X(CT_SYN_REUSE, "ct-syn-reuse", "SYN on a closing connection: answered by its peer first") \
 	X(ICMP_INNER, "icmp-inner", "ICMP error about a cut or malformed packet")                  \
 	X(ICMP_INNER_CHECKSUM, "icmp-inner-checksum", "packet inside an ICMP error has a bad sum") \
 	/* transmit */                                                                             \
 	X(TX_FULL, "tx-full", "the port took no more packets")                                     \
 	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \
-	X(TX_PORT_GONE, "tx-port-gone", "the egress port was removed")                             \
 	/* INVALID, by reason */                                                                   \
 	X(INV_L4_TRUNCATED, "invalid-l4-truncated", "transport header is cut or lies on length")   \
 	X(INV_NO_L4, "invalid-no-l4", "IPv6 packet that says that no header follows")              \

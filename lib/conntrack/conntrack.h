@@ -208,8 +208,10 @@ void ct_stats(const struct ct *ct, unsigned int thread, struct ct_stats *out);
 struct ct_memory {
 	uint64_t pool_present, lines_present, walk_present;
 	uint32_t high_water, lines, overflow_lines_used;
-	uint32_t longest_chain; /* lines; measured by a scan, seldom: not for the packet path */
+	uint32_t longest_chain; /* lines */
 };
+
+/* By a scan of up to 65,536 lines, evenly spread over larger tables. Not for the packet path. */
 void ct_memory(const struct ct *ct, struct ct_memory *out);
 
 /* The same without the scan: overflow_lines_used and longest_chain are 0. */

@@ -144,10 +144,11 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		v = proto->packet(e, p, CT_ORIGINAL, &ctx);
 	if (unlikely(v != CT_PROTO_OK)) {
 		entry_free(t, e);
-		if (v == CT_PROTO_DROP)
-			return CT_DROP;
 		p->ct = find_locked(t, p);
-		return p->ct != NULL ? CT_LOST : invalid(t, p, p->reason);
+		if (p->ct == NULL)
+			return invalid(t, p, p->reason);
+		p->reason = SL_DROP_NONE;
+		return CT_LOST;
 	}
 	if (ctx.knobs->acct)
 		account(e, CT_ORIGINAL, p);
@@ -313,8 +314,6 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_OK;
 	if (v == CT_PROTO_INVALID)
 		return invalid(t, p, p->reason);
-	if (v == CT_PROTO_DROP)
-		return CT_DROP;
 	kill_found(t, p);
 	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
 }

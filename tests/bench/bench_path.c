@@ -371,7 +371,7 @@ static const char usage[] =
 	"  --ms N                 time of a round, 1000\n"
 	"  --seconds N            time of new, 20\n"
 	"  --max N                nf_conntrack_max of new, 8M\n"
-	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 2\n"
+	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 4\n"
 	"  --udp                  established and listing have UDP, not TCP\n"
 	"  --worker-core N        1\n"
 	"  --control-core N       0\n"
@@ -491,7 +491,7 @@ parse_options(struct options *o, int argc, char **argv)
 		.ms = 1000,
 		.rounds = 5,
 		.seconds = 20,
-		.buckets_per_entry = 2,
+		.buckets_per_entry = 4,
 		.worker_core = 1,
 		.max_entries = 8 * 1024 * 1024};
 	set_flows(o, "64k,1M");

@@ -464,7 +464,7 @@ static const char usage[] =
 	"  --entries N[,N…]       connections, 64k,1M,8M (suffixes k and M are powers of two)\n"
 	"  --threads N[,N…]       1,2\n"
 	"  --ops OP[,OP…]         hit,track,miss,insert,mixed\n"
-	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 2\n"
+	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 4\n"
 	"  --rounds N             of floor and table in turn, whose median counts, 5\n"
 	"  --ms N                 time of a round, 300\n"
 	"  --core N               of the first thread, 0\n"
@@ -526,7 +526,7 @@ parse_options(struct options *o, int argc, char **argv)
 	int c;
 
 	*o = (struct options){
-		.ops = (1u << BENCH_OPS) - 1, .ms = 300, .rounds = 5, .buckets_per_entry = 2};
+		.ops = (1u << BENCH_OPS) - 1, .ms = 300, .rounds = 5, .buckets_per_entry = 4};
 	set_sizes(o, "64k,1M,8M", "1,2");
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'e')

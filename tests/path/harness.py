@@ -2,7 +2,7 @@
 """A case of the path ring: packets into a gateway, by `sluice replay`, and what must come of it.
 
     case.at(0).inside(tcp(A(40000) > S(80), 'S', seq=1000))
-    case.at(1).outside(tcp(S(80) > A(40000), 'R'), drop='ct-invalid')
+    case.at(1).outside(tcp(S(80) > A(40000), 'R'), drop='invalid-tcp-state')
     case.at(2).entries(entry(A(40000) > S(80), 'tcp', state='SYN_SENT', left=118, unreplied=True))
     case.replay()
 

@@ -124,7 +124,7 @@ static inline const char *
 conn_show(const struct conn *c, const struct segment *s, enum ct_proto_verdict v)
 {
 	static const char *const verdicts[] = {
-		[CT_PROTO_OK] = "", [CT_PROTO_REOPEN] = "reopen: ", [CT_PROTO_DROP] = "drop: "};
+		[CT_PROTO_OK] = "", [CT_PROTO_REOPEN] = "reopen: "};
 	const struct ct_proto *proto = ct_proto_of(s->pkt.tuple.family, s->pkt.tuple.proto);
 	static char line[160];
 	int n;
