@@ -157,7 +157,7 @@ ct_stripe_of(uint64_t hash)
 
 #define CT_LOOKUP_MAX 64u
 
-/* Lines that ct_memory() looks at, some milliseconds of work; of a larger table, evenly spread ones. */
+/* Lines that ct_memory() looks at, some milliseconds of work; of a larger table, evenly spread. */
 #define CT_MEMORY_SAMPLE 65536u
 
 /* ---- ids.c ---- */
