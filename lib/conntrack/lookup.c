@@ -72,7 +72,6 @@ expect_new(struct ct_thread *t, struct pkt *p)
 	const char *e = (const char *)&ct->pool[id];
 	struct tuple reply;
 
-	p->ct_reply_hash = 0;
 	if (unlikely(p->flags & PKT_ICMP_ERROR) || !tuple_invert(&reply, &p->tuple))
 		return;
 	for (line = 0; line < sizeof(struct ct_entry); line += RTE_CACHE_LINE_SIZE)
@@ -89,6 +88,7 @@ ct_lookup_match(struct ct_thread *t, struct pkt *p)
 	const struct ct_line *l = ct_head(sl_rcu_dereference(&ct->lines), p->hash);
 
 	p->ct_ref = REF_NONE;
+	p->ct_reply_hash = 0;
 	if (unlikely(!wanted(p)))
 		return 0;
 	p->ct_ref = match_line(l, p->hash);

@@ -12,6 +12,7 @@
 #include "bench.h"
 #include "bench_capture.h"
 #include "err.h"
+#include "frag.h"
 #include "link.h"
 #include "port.h"
 #include "worker.h"
@@ -90,6 +91,7 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 		.buckets = c->buckets,
 		.threads = 2,
 		.hash = SL_HASH_AUTO};
+	const struct frag_config frag = {.fragments = 1024, .owners = NETNS_MAX};
 	struct sl_err err;
 
 	*b = (struct bench_gateway){.gw = {.n_workers = 1, .pool = c->pool, .clock = monotonic}};
@@ -100,6 +102,9 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	if (b->gw.ct == NULL)
 		bench_die("%s", err.msg);
 	b->gw.ct_control = ct_thread(b->gw.ct, 1);
+	b->gw.frag = frag_create(&frag, &err);
+	if (b->gw.frag == NULL)
+		bench_die("%s", err.msg);
 	b->gw.workers[0] = worker_create(&b->gw, 0, c->lcore, &err);
 	if (b->gw.workers[0] == NULL)
 		bench_die("%s", err.msg);
@@ -130,6 +135,7 @@ bench_gateway_close(struct bench_gateway *b)
 		bench_die("%s", err.msg);
 	worker_free(b->gw.workers[0]);
 	ct_destroy(b->gw.ct);
+	frag_destroy(b->gw.frag);
 	netns_registry_destroy(b->gw.netns);
 }
 

@@ -274,6 +274,30 @@ test_resize_keeps_all(void **state)
 	assert_int_equal(ct_resize_start(f->ct, CT_BUCKETS_MAX + 1, &err), -EINVAL);
 }
 
+/* A packet whose lookup found a candidate of the same tag, but another key, is inserted like any. */
+static void
+test_insert_behind_an_equal_tag(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t line_and_tag = UINT64_C(0xffff) << 48 | f->ct->lines->mask;
+	struct pkt p, q, r;
+	uint32_t flow = 1;
+
+	p = flow_packet(f, flow, false);
+	insert(f, f->a, &p);
+	do {
+		q = flow_packet(f, ++flow, false);
+		q.hash = sl_hash(&f->ct->hasher, &q.tuple);
+	} while (((q.hash ^ p.hash) & line_and_tag) != 0 && flow < 1u << 28);
+	assert_true(((q.hash ^ p.hash) & line_and_tag) == 0);
+	q.ct_reply_hash = p.hash; /* left from another use of the array */
+	insert(f, f->a, &q);
+	r = flow_packet(f, flow, true);
+	ct_lookup_bulk(f->b, &r, 1);
+	assert_ptr_equal(r.ct, q.ct);
+	assert_int_equal(r.ct_dir, CT_REPLY);
+}
+
 static void
 test_chain_bound_refuses_and_counts(void **state)
 {
@@ -386,6 +410,7 @@ main(void)
 		TEST(test_full_namespace_refuses_alone),
 		TEST(test_identical_flows_of_many_namespaces_spread),
 		TEST(test_resize_keeps_all),
+		TEST(test_insert_behind_an_equal_tag),
 		TEST(test_chain_bound_refuses_and_counts),
 		TEST(test_clock_wraps_under_a_flow),
 		TEST(test_icmp_error_is_related_and_changes_nothing),
