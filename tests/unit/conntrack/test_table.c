@@ -274,7 +274,7 @@ test_resize_keeps_all(void **state)
 	assert_int_equal(ct_resize_start(f->ct, CT_BUCKETS_MAX + 1, &err), -EINVAL);
 }
 
-/* A packet whose lookup found a candidate of the same tag, but another key, is inserted like any. */
+/* A packet whose lookup found a candidate of the same tag but another key is inserted like any. */
 static void
 test_insert_behind_an_equal_tag(void **state)
 {
