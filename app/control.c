@@ -32,7 +32,7 @@ struct control {
 	struct gateway *gw;
 	struct metrics *metrics;
 	struct rpc_server *rpc;
-	bool tasks, telemetry;
+	bool eal, tasks, telemetry;
 };
 
 static void
@@ -67,6 +67,7 @@ build_gateway(struct control *c, const struct control_options *o, struct sl_err 
 	int ret;
 
 	ret = eal_start(&o->eal, lcores, &config.n_workers, err);
+	c->eal = ret == 0;
 	if (ret != 0)
 		return ret;
 	config.lcores = lcores;
@@ -116,6 +117,8 @@ stop_all(struct control *c)
 		event_free(c->on_int);
 	if (c->base != NULL)
 		event_base_free(c->base);
+	if (c->eal)
+		rte_eal_cleanup();
 }
 
 static int
@@ -149,6 +152,5 @@ control_run(const struct control_options *o, struct sl_err *err)
 		event_base_dispatch(c.base);
 	}
 	stop_all(&c);
-	rte_eal_cleanup();
 	return ret;
 }

@@ -203,11 +203,14 @@ on_request(struct evhttp_request *req, void *arg)
 static int
 listen_on(const char *addr_port, struct sl_err *err)
 {
+	const char *digits = strrchr(addr_port, ':');
 	struct sockaddr_storage ss;
 	int len = sizeof(ss), fd, one = 1, code;
 	in_port_t port;
 
-	if (evutil_parse_sockaddr_port(addr_port, (struct sockaddr *)&ss, &len) != 0)
+	/* libevent reads a port as far as there are digits. */
+	if ((digits != NULL && digits[1 + strspn(digits + 1, "0123456789")] != '\0') ||
+		evutil_parse_sockaddr_port(addr_port, (struct sockaddr *)&ss, &len) != 0)
 		return sl_refuse(err, EINVAL, "metrics: \"%s\" is no ADDR:PORT, such as "
 			"127.0.0.1:9100 or [::1]:9100", addr_port);
 	port = ss.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&ss)->sin6_port

@@ -199,10 +199,12 @@ def test_usage_errors(sluice, args, says):
     (['--workers', '0-'], '--workers'), (['--workers', '1,1'], 'twice'),
     (['--workers', '900'], 'no core 900'), (['--memory', '5'], 'at least'),
     (['--memory', '1000000'], 'available'), (['-c', '/no/such/file'], '/no/such/file'),
-    (['--metrics', 'nonsense'], 'metrics'),
+    (['--metrics', 'nonsense'], 'metrics'), (['--metrics', '127.0.0.1:22x'], 'no ADDR:PORT'),
 ])
 def test_refused_options(daemon, args, says):
-    assert says in start_fails(daemon, *args)
+    """One line that says it, and nothing of DPDK's, which has not started."""
+    text = start_fails(daemon, *args)
+    assert says in text and 'EAL:' not in text
 
 
 def test_no_config(sluice):

@@ -452,6 +452,8 @@ test_start_refuses(void **state)
 		{"127.0.0.1:0", -EINVAL, "no ADDR:PORT"},
 		{"127.0.0.1:65536", -EINVAL, "no ADDR:PORT"},
 		{"127.0.0.1:x", -EINVAL, "no ADDR:PORT"},
+		{"127.0.0.1:22x", -EINVAL, "no ADDR:PORT"},
+		{"[::1]:9100/", -EINVAL, "no ADDR:PORT"},
 		{"203.0.113.1:9100", -EADDRNOTAVAIL, "cannot listen on 203.0.113.1:9100"},
 	};
 	struct event_base *base = event_base_new();
