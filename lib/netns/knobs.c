@@ -17,7 +17,7 @@
 #define PREFIX "net.netfilter."
 
 /* Connections that the entry pool may ever hold (CT_ENTRIES_MAX of conntrack). */
-#define CT_MAX_LIMIT (1u << 26)
+#define CT_MAX_LIMIT (1u << 25)
 
 #define FIELD(f)                  offsetof(struct knobs, f)
 #define SECONDS(name, f, d, h)    {PREFIX name, KNOB_SECONDS, FIELD(f), 0, SL_TIMEOUT_MAX, d, h}

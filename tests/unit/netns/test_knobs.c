@@ -158,8 +158,8 @@ test_parse(void **state)
 		{"nf_conntrack_tcp_max_retrans", "255", "255"},
 		{"nf_conntrack_tcp_max_retrans", "256", NULL},
 		{"nf_conntrack_max", "1", "1"},
-		{"nf_conntrack_max", "67108864", "67108864"},
-		{"nf_conntrack_max", "67108865", NULL},
+		{"nf_conntrack_max", "33554432", "33554432"},
+		{"nf_conntrack_max", "33554433", NULL},
 		{"nf_conntrack_max", "0", NULL},
 		{"sluice.invalid", "kernel", "kernel"},
 		{"sluice.invalid", "drop", "drop"},
@@ -207,7 +207,7 @@ test_refusal_names_the_range(void **state)
 		"seconds from 0 to 2147000");
 	assert_int_equal(knob_parse(&k, knob_find("nf_conntrack_max"), "0", &err), -EINVAL);
 	assert_string_equal(
-		err.msg, "net.netfilter.nf_conntrack_max takes a number from 1 to 67108864");
+		err.msg, "net.netfilter.nf_conntrack_max takes a number from 1 to 33554432");
 	assert_int_equal(knob_parse(&k, knob_find("sluice.invalid"), "x", &err), -EINVAL);
 	assert_string_equal(err.msg, "sluice.invalid takes auto, kernel or drop");
 }
