@@ -285,8 +285,10 @@ static void
 conntrack(struct worker *w, struct pkt *p, struct sl_now now)
 {
 	if (unlikely(p->flags & (PKT_UNTRACKED | PKT_DROPPED | PKT_L4_BAD))) {
-		if ((p->flags & (PKT_L4_BAD | PKT_DROPPED)) == PKT_L4_BAD)
+		if ((p->flags & (PKT_L4_BAD | PKT_DROPPED)) == PKT_L4_BAD) {
+			ct_track_bad(w->ct, p);
 			invalid(w, p);
+		}
 		return;
 	}
 	switch (track(w, p, now)) {

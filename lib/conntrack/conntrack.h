@@ -100,6 +100,10 @@ enum ct_verdict ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now);
  */
 enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
+/* A packet of a broken transport header (PKT_L4_BAD), which is not looked up: counts it with the
+ * other INVALID ones, marks it so, and keeps its reason. */
+enum ct_verdict ct_track_bad(struct ct_thread *t, struct pkt *p);
+
 /*
  * A miss: takes an entry from the pool, checks the maxima (CT_DROP: CT_TABLE_FULL, CT_NETNS_FULL),
  * lets the protocol decide (CT_INVALID) and runs its machine on the packet. CT_OK: pkt.ct is an

@@ -74,6 +74,12 @@ invalid(struct ct_thread *t, struct pkt *p, uint8_t reason)
 	return CT_INVALID;
 }
 
+enum ct_verdict
+ct_track_bad(struct ct_thread *t, struct pkt *p)
+{
+	return invalid(t, p, p->reason);
+}
+
 /* A miss of the lookup is not final: what would be judged by it has to ask again under the stripe.
  * An insert does so anyway. */
 static struct ct_entry *

@@ -422,10 +422,17 @@ def test_window_scaling(case):
 
 
 def test_checksum(case):
-    """A wrong sum is INVALID and moves no state; with nf_conntrack_checksum=0 nobody looks."""
+    """A wrong sum is INVALID, counts as such and moves no state; with nf_conntrack_checksum=0
+    nobody looks."""
+    def counted(number):
+        def check(result):
+            assert sum(item['invalid'] for item in result['items']) == number
+        return check
+
     for knob in (1, 0):
         c = case(knobs=DROP | {'nf_conntrack_checksum': knob})
         c.at(0).inside(tcp(FLOW, 'S', seq=1000, chksum=1),
                        **({'drop': 'invalid-l4-checksum'} if knob else {}))
         c.at(1).entries(*([] if knob else [tcp_entry('SYN_SENT', 119, unreplied=True)]))
+        c.at(1).run('stats', counted(knob))
         c.replay()
