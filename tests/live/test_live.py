@@ -124,6 +124,16 @@ def test_ping(any_site, version, proto, there):
     assert 'SEEN_REPLY' in e['status']
 
 
+@pytest.mark.parametrize('version,there', [('-4', '10.0.0.2'), ('-6', '2001:db8::2')])
+def test_fragments(any_site, version, there):
+    """Datagrams of three fragments, there and back: the kernel must not put them together first."""
+    out = any_site.inside.run('ping', version, '-c', '2', '-i', '0.1', '-W', '5', '-s', '4000',
+                              there)
+    assert ' 2 received' in out
+    e = entry(any_site.gateway, f'dst {there}')
+    assert e['orig']['packets'] == 2 and e['reply']['packets'] == 2
+
+
 def test_tcp_life(any_site):
     """Handshake, data both ways, close: the states a user sees in the listing."""
     gateway = any_site.gateway
