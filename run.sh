@@ -104,7 +104,7 @@ done
 cat <<END
 
 Next: leave it running with ./run.sh --seconds 0, and in another terminal look into a tenant:
-  $sluicectl -s $socket conntrack list netns t1
-(the socket's name is printed at the start). $sluicectl without a command is a shell with
-completion; README.md builds a first gateway of your own in five minutes.
+  $sluicectl -s SOCKET conntrack list netns t1
+where SOCKET is the socket that it names at its start. Without a command $sluicectl is a shell
+with completion; README.md builds a first gateway of your own in five minutes.
 END

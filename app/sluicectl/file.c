@@ -63,7 +63,8 @@ take_line(struct file *f, char *text, size_t len, unsigned int line)
 		return 0;
 	if ((cmd->flags & GRAMMAR_CLIENT) != 0) {
 		json_decref(params);
-		return complain(f, line, "does not belong in a file", EXIT_USAGE);
+		snprintf(err.msg, sizeof(err.msg), "%s: does not belong in a file", cmd->words);
+		return complain(f, line, err.msg, EXIT_USAGE);
 	}
 	return append(f, cmd, params, line) == 0 ? 0
 						 : complain(f, line, "out of memory", EXIT_REFUSED);
@@ -81,7 +82,7 @@ read_file(struct file *f, FILE *in)
 	while (status == 0 && (len = getline(&text, &room, in)) >= 0)
 		status = take_line(f, text, (size_t)len, ++line);
 	if (status == 0 && ferror(in) != 0)
-		status = complain(f, line, strerror(errno), EXIT_REFUSED);
+		status = complain(f, line + 1, strerror(errno), EXIT_REFUSED);
 	free(text);
 	return status;
 }
