@@ -9,12 +9,16 @@
 #include <string.h>
 
 #include "command.h"
+#include "rcu.h"
+#include "task.h"
 #include "txn.h"
 
 #define PREFIX      "net.netfilter."
 #define KEY_COUNT   PREFIX "nf_conntrack_count"
 #define KEY_BUCKETS PREFIX "nf_conntrack_buckets"
 #define KEY_MAX     PREFIX "nf_conntrack_max"
+
+#define RESIZE_STRIPES 64
 
 static bool
 is_key(const char *given, const char *key)
@@ -127,6 +131,77 @@ write_knob(struct call *c, struct netns *ns, const struct knob *k, const json_t 
 	return ret;
 }
 
+/* Traffic goes on meanwhile, other commands wait: a second for some million entries. */
+static int
+resize(struct gateway *gw, uint32_t buckets, struct sl_err *err)
+{
+	int ret = ct_resize_start(gw->ct, buckets, err);
+
+	if (ret != 0)
+		return ret;
+	while (ct_resize_slice(gw->ct_control, RESIZE_STRIPES))
+		;
+	ct_resize_finish(gw->ct);
+	/* In replay nobody else reads. */
+	if (task_live())
+		sl_rcu_synchronize();
+	ct_resize_release(gw->ct_control);
+	return 0;
+}
+
+static void
+undo_resize(struct gateway *gw, void *arg)
+{
+	resize(gw, *(uint32_t *)arg, NULL);
+}
+
+/* The range that is refused here is the table's own, but for what does not fit its type. */
+static int
+parse_buckets(struct call *c, const json_t *value, uint32_t *buckets)
+{
+	const char *text = json_string_value(value);
+	json_int_t v = json_integer_value(value);
+	char *end;
+
+	if (text != NULL) {
+		errno = 0;
+		v = strtoll(text, &end, 10);
+		if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
+			v = -1;
+	}
+	if (v < 1 || v > UINT32_MAX)
+		return sl_refuse(&c->err, EINVAL, "%s: must be %u-%u", KEY_BUCKETS, CT_BUCKETS_MIN,
+			CT_BUCKETS_MAX);
+	*buckets = (uint32_t)v;
+	return 0;
+}
+
+static int
+write_buckets(struct call *c, const struct netns *ns, const json_t *value)
+{
+	uint32_t buckets = 0, *old;
+	int ret = parse_buckets(c, value, &buckets);
+
+	if (ret != 0)
+		return ret;
+	if (ns->id != NETNS_INIT_ID)
+		return sl_refuse(&c->err, EPERM, "%s: is writable in init only: there is one table",
+			KEY_BUCKETS);
+	old = malloc(sizeof(*old));
+	if (old == NULL)
+		return sl_refuse(&c->err, ENOMEM, "out of memory");
+	*old = ct_buckets(c->gw->ct);
+	ret = resize(c->gw, buckets, &c->err);
+	if (ret == 0 && txn_on_undo(c->txn, undo_resize, old, free) == 0)
+		return 0;
+	if (ret == 0) {
+		resize(c->gw, *old, NULL);
+		ret = sl_refuse(&c->err, ENOMEM, "out of memory");
+	}
+	free(old);
+	return ret;
+}
+
 static int
 cmd_sysctl(struct call *c)
 {
@@ -147,12 +222,9 @@ cmd_sysctl(struct call *c)
 		return value == NULL ? 0 : sl_refuse(&c->err, EPERM, "%s: is read only", KEY_COUNT);
 	}
 	if (is_key(key, KEY_BUCKETS)) {
+		ret = value == NULL ? 0 : write_buckets(c, ns, value);
 		c->result = buckets_object(c, ns);
-		return value == NULL ? 0
-				     : sl_refuse(&c->err, ENOTSUP,
-					       "%s: not available: cannot be changed while "
-					       "the gateway runs",
-					       KEY_BUCKETS);
+		return ret;
 	}
 	k = knob_find(key);
 	if (k == NULL)

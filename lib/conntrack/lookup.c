@@ -128,7 +128,7 @@ ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
 
 	for (i = 0; i < n; i++)
 		at[i] = ct_head(lines, p[i].hash);
-	for (round = 0; waiting > 0 && round < lines->chain_max; round++) {
+	for (round = 0; waiting > 0 && round < ct_chain_max(lines); round++) {
 		waiting = 0;
 		for (i = 0; i < n; i++) {
 			if (p[i].ct_ref != REF_MORE)

@@ -80,6 +80,8 @@ ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err)
 	set_limit(&ct->entry_ids, limit);
 	set_limit(&ct->line_ids, overflow_limit(ct, max));
 	__atomic_store_n(&ct->max, max, __ATOMIC_RELAXED);
+	if (ct->lines != NULL)
+		ct_lines_bound(ct->lines, max);
 	return 0;
 }
 
@@ -280,7 +282,7 @@ ct_memory(const struct ct *ct, struct ct_memory *out)
 
 	ct_memory_sizes(ct, out);
 	for (i = 0; i <= l->mask; i += step) {
-		n = chain_lines(ct, &l->line[i], 2 * l->chain_max);
+		n = chain_lines(ct, &l->line[i], 2 * ct_chain_max(l));
 		out->overflow_lines_used += (n - 1) * step;
 		out->longest_chain = RTE_MAX(out->longest_chain, n);
 	}

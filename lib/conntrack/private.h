@@ -56,7 +56,7 @@ _Static_assert(sizeof(struct ct_line) == RTE_CACHE_LINE_SIZE, "a bucket line is 
 struct ct_lines {
 	struct ct_line *line;
 	uint32_t mask; /* lines - 1 */
-	uint32_t chain_max;
+	uint32_t chain_max; /* read with ct_chain_max(): raised with nf_conntrack_max */
 	struct ct_lines *next;
 	bool moved[CT_STRIPES];
 	struct sl_region region;
@@ -160,6 +160,13 @@ ct_stripe_of(uint64_t hash)
 /* Lines that ct_memory() looks at, some milliseconds of work; of a larger table, evenly spread. */
 #define CT_MEMORY_SAMPLE 65536u
 
+/* How many lines a chain may have when a new connection is to go into it. */
+static inline uint32_t
+ct_chain_max(const struct ct_lines *l)
+{
+	return __atomic_load_n(&l->chain_max, __ATOMIC_RELAXED);
+}
+
 /* ---- ids.c ---- */
 
 /* limit: how many indices there may ever be (0 is never handed out). */
@@ -186,6 +193,9 @@ int ct_buckets_round(uint32_t *buckets, struct sl_err *err);
 
 int ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl_err *err);
 void ct_lines_destroy(struct ct_lines *l);
+
+/* The bound of chains for a pool of `max` entries. */
+void ct_lines_bound(struct ct_lines *l, uint32_t max);
 
 /*
  * Finds the LIVE entry that has `key` as one of its tuples; sets its generation and the direction

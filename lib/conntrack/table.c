@@ -20,6 +20,16 @@
 
 #define FIND_TRIES 4
 
+/* Four times what an even spread of a full pool gives, and room for chance in small tables. */
+void
+ct_lines_bound(struct ct_lines *l, uint32_t max)
+{
+	uint64_t slots = ((uint64_t)l->mask + 1) * CT_SLOTS;
+
+	__atomic_store_n(&l->chain_max, 16 + (uint32_t)((uint64_t)max * 2 * 4 / slots),
+		__ATOMIC_RELAXED);
+}
+
 int
 ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl_err *err)
 {
@@ -93,7 +103,7 @@ find_in_chain(const struct ct *ct, const struct ct_lines *l, const struct tuple 
 
 	for (try = 0; try < FIND_TRIES; try++) {
 		before = __atomic_load_n(&head->version, __ATOMIC_ACQUIRE);
-		hops = l->chain_max;
+		hops = ct_chain_max(l);
 		for (line = head; line != NULL && hops > 0; line = line_next(ct, line), hops--) {
 			e = ct_find_in_line(ct, line, key, ct_tag(hash), gen, dir);
 			if (e != NULL)
@@ -255,10 +265,10 @@ ct_link(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
 	uint32_t ref = ct_index(t->ct, e) << 1;
 	int ret;
 
-	ret = chain_add(t, l0, hash[0], ref, l0->chain_max);
+	ret = chain_add(t, l0, hash[0], ref, ct_chain_max(l0));
 	if (ret < 0)
 		return ret;
-	ret = chain_add(t, l1, hash[1], ref | CT_REPLY, l1->chain_max);
+	ret = chain_add(t, l1, hash[1], ref | CT_REPLY, ct_chain_max(l1));
 	if (ret < 0)
 		chain_remove(t, l0, hash[0], ref);
 	return ret;
