@@ -63,7 +63,7 @@ struct ct_tcp_peer {
 #define CT_TCP_PEER_LIBERAL 0x08 /* picked up: no window is known */
 #define CT_TCP_PEER_UNACKED 0x10 /* data is unacknowledged */
 #define CT_TCP_PEER_MAXACK  0x20 /* max_ack is valid */
-#define CT_TCP_PEER_LEFT    0x40 /* its last segment was a FIN or RST outside of the window */
+#define CT_TCP_PEER_LEFT    0x40 /* since the last sound segment: a FIN or RST out of the window */
 
 struct ct_tcp {
 	struct ct_tcp_peer peer[2];

@@ -157,34 +157,26 @@ shorten(struct ct_entry *e, uint32_t timeout_ms, const struct ct_proto_ctx *ctx)
 		ct_refresh(e, timeout_ms, ctx);
 }
 
-/* A segment without effect, whose answer may tell that it was right. */
-static void
-remember(struct step *st)
-{
-	struct ct_tcp *tcp = &st->e->proto.tcp;
-
-	tcp->last_kind = st->seg.kind & 7;
-	tcp->last_dir = st->dir & 1;
-	tcp->last_seq = st->seg.seq;
-	tcp->last_ack = st->seg.ack;
-	tcp->last_end = st->seg.end;
-	tcp->last_win = st->seg.win;
-	if (st->seg.kind == TCP_SYN && st->dir == CT_ORIGINAL)
-		tcp_window_note_syn(tcp, &st->seg);
-}
-
 /*
  * A FIN or RST outside of the window may be forged, or the windows known here may be wrong. When
- * both sides send one, the connection is over either way, and need not be kept for days.
+ * both sides send one, the connection is over either way, and need not be kept for days: unless
+ * stays() was called in between, for a segment that shows it alive.
  */
+static inline void
+stays(struct ct_tcp *tcp)
+{
+	if (unlikely((tcp->peer_flags[0] | tcp->peer_flags[1]) & CT_TCP_PEER_LEFT)) {
+		tcp->peer_flags[0] &= (uint8_t)~CT_TCP_PEER_LEFT;
+		tcp->peer_flags[1] &= (uint8_t)~CT_TCP_PEER_LEFT;
+	}
+}
+
 static enum ct_proto_verdict
 refuse_outside(struct step *st)
 {
 	struct ct_tcp *tcp = &st->e->proto.tcp;
 	bool rst = st->seg.kind == TCP_RST;
 
-	if (tcp->state == CT_TCP_SYN_SENT && st->seg.kind == TCP_SYNACK)
-		remember(st);
 	if (rst || st->seg.kind == TCP_FIN) {
 		tcp->peer_flags[st->dir] |= CT_TCP_PEER_LEFT;
 		if (tcp->peer_flags[!st->dir] & CT_TCP_PEER_LEFT)
@@ -209,10 +201,21 @@ answers_passed_syn(const struct ct_tcp *tcp, const struct step *st)
 	       st->seg.ack == tcp->last_end;
 }
 
+/* Passed without effect, but remembered: an answer may tell that it was right. */
 static enum ct_proto_verdict
 ignore(struct step *st)
 {
-	remember(st);
+	struct ct_tcp *tcp = &st->e->proto.tcp;
+
+	tcp->last_kind = st->seg.kind & 7;
+	tcp->last_dir = st->dir & 1;
+	tcp->last_seq = st->seg.seq;
+	tcp->last_ack = st->seg.ack;
+	tcp->last_end = st->seg.end;
+	tcp->last_win = st->seg.win;
+	stays(tcp);
+	if (st->seg.kind == TCP_SYN && st->dir == CT_ORIGINAL)
+		tcp_window_note_syn(tcp, &st->seg);
 	return CT_PROTO_IGNORED;
 }
 
@@ -258,7 +261,7 @@ accept_segment(struct step *st, unsigned int old)
 	tcp->last_kind = st->seg.kind & 7;
 	tcp->last_dir = st->dir & 1;
 	tcp->state = st->next & 15;
-	tcp->peer_flags[st->dir] &= (uint8_t)~CT_TCP_PEER_LEFT;
+	stays(tcp);
 	if (unlikely(st->next == CT_TCP_FIN_WAIT) && old != CT_TCP_FIN_WAIT)
 		tcp->peer_flags[st->dir] |= CT_TCP_PEER_FIN;
 	st->p->ct_state_new = st->next;
@@ -273,11 +276,34 @@ accept_segment(struct step *st, unsigned int old)
 	return CT_PROTO_OK;
 }
 
+/* The server answered the SYN as one of another connection, which this RST ends (RFC 9293, 3.5). */
+static bool
+resets_challenger(const struct step *st, unsigned int old)
+{
+	const struct ct_tcp *tcp = &st->e->proto.tcp;
+
+	return old == CT_TCP_SYN_SENT && st->dir == CT_ORIGINAL && tcp->last_dir == CT_REPLY &&
+	       st->seg.seq == tcp->last_ack;
+}
+
+/* What a RST that closes says of the windows still holds for what is under way; but one that
+ * answers a SYN without a sequence says nothing. */
+static void
+take_rst_window(struct step *st)
+{
+	struct ct_tcp *tcp = &st->e->proto.tcp;
+
+	if (st->seg.kind == TCP_RST && !(st->seg.seq == 0 && tcp->state == CT_TCP_SYN_SENT))
+		tcp_window_take(tcp, st->dir, &st->seg);
+}
+
 static enum ct_proto_verdict
 check_window(struct step *st, unsigned int old)
 {
 	switch (tcp_window(&st->e->proto.tcp, st->dir, &st->seg, st->ctx->knobs->tcp_be_liberal)) {
 	case TCP_FITS:
+		take_rst_window(st);
+		return accept_segment(st, old);
 	case TCP_LAX:
 		return accept_segment(st, old);
 	case TCP_STALE:
@@ -325,27 +351,29 @@ take_rst(struct step *st, unsigned int old)
 	struct ct_tcp *tcp = &st->e->proto.tcp;
 	uint16_t status = st->e->status;
 	enum tcp_fit fit;
+	bool answers;
 
 	/* What was known may be out of date when closing, and there is nothing left to protect. */
 	if (old >= CT_TCP_FIN_WAIT && old <= CT_TCP_CLOSE)
 		return accept_segment(st, old);
-	/* The server answered the SYN as one of another connection, which this ends (RFC 9293,
-	 * 3.5). */
-	if (old == CT_TCP_SYN_SENT && st->dir == CT_ORIGINAL && tcp->last_dir == CT_REPLY &&
-		st->seg.seq == tcp->last_ack)
+	if (resets_challenger(st, old))
 		return accept_segment(st, old);
-	/* It answers a SYN that was passed, or the ACK of a handshake that the server had
-	 * forgotten. */
-	if (tcp->last_dir != st->dir && st->seg.has_ack && st->seg.ack == tcp->last_end &&
-		(((status & CT_SEEN_REPLY) && tcp->last_kind == TCP_SYN) ||
-			(!(status & CT_ASSURED) && tcp->last_kind == TCP_ACK)))
+	answers = tcp->last_dir != st->dir && st->seg.has_ack && st->seg.ack == tcp->last_end;
+	/* A SYN that was passed. */
+	if (answers && (status & CT_SEEN_REPLY) && tcp->last_kind == TCP_SYN)
 		return accept_segment(st, old);
 	if (rst_is_old(tcp, st) && !knobs->tcp_ignore_invalid_rst)
-		return refuse_outside(st);
+		return invalid(st->p, SL_DROP_INV_TCP_RST);
+	/* The ACK of a handshake that the server has forgotten. */
+	if (answers && !(status & CT_ASSURED) && tcp->last_kind == TCP_ACK &&
+		!tcp_window_data_fits(&tcp->peer[st->dir], &tcp->peer[!st->dir], &st->seg))
+		return accept_segment(st, old);
 	if (old != CT_TCP_ESTABLISHED || !(status & CT_ASSURED) || rst_is_exact(tcp, st))
 		return check_window(st, old);
 	fit = tcp_window(tcp, st->dir, &st->seg, knobs->tcp_be_liberal);
-	if (fit != TCP_FITS && fit != TCP_LAX)
+	if (fit == TCP_STALE)
+		return CT_PROTO_IGNORED;
+	if (fit == TCP_OUTSIDE)
 		return refuse_outside(st);
 	shorten(st->e, knobs->tcp_timeout[CT_TCP_UNACK], st->ctx);
 	return CT_PROTO_OK;
@@ -437,7 +465,7 @@ take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_
 	tcp_window_take(tcp, dir, &seg);
 	tcp->last_kind = TCP_ACK;
 	tcp->last_dir = dir & 1;
-	tcp->peer_flags[dir] &= (uint8_t)~CT_TCP_PEER_LEFT;
+	stays(tcp);
 	ct_refresh(e, timeout_of(tcp, ctx->knobs), ctx);
 	return true;
 }

@@ -47,11 +47,12 @@ enum tcp_fit {
 	TCP_OUTSIDE, /* in no window this connection can have */
 };
 
-/* Serial number arithmetic (RFC 9293, 3.4): a is behind b. */
+/* Serial number arithmetic (RFC 9293, 3.4): a is behind b. At just half of the range each is behind
+ * the other, so that such a segment is in no window. */
 static inline bool
 tcp_after(uint32_t a, uint32_t b)
 {
-	return (int32_t)(a - b) > 0;
+	return (int32_t)(b - a) < 0;
 }
 
 static inline uint32_t

@@ -121,7 +121,7 @@ tcp_window_pick_up(struct ct_tcp *tcp, const struct tcp_seg *seg)
 void
 tcp_window_note_syn(struct ct_tcp *tcp, const struct tcp_seg *syn)
 {
-	unsigned int scale, notes = tcp->scale[CT_REPLY] & TCP_NOTE_SIMOPEN;
+	unsigned int scale, notes = 0;
 	uint8_t flags = syn_options(syn, &scale);
 
 	if (flags & CT_TCP_PEER_SCALE)
@@ -152,7 +152,7 @@ tcp_window_restart(struct ct_tcp *tcp)
 	tcp->peer_flags[CT_ORIGINAL] = flags;
 	tcp->scale[CT_ORIGINAL] >>= 4;
 	tcp->peer[CT_REPLY] = (struct ct_tcp_peer){0};
-	tcp->peer_flags[CT_REPLY] = 0;
+	tcp->peer_flags[CT_REPLY] &= CT_TCP_PEER_LIBERAL;
 	tcp->scale[CT_REPLY] = 0;
 }
 
@@ -177,11 +177,12 @@ starts_anew(const struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *se
 	       tcp_after(seg->end, tcp->peer[dir].end);
 }
 
-static void
+/* True when the segment tells of its sender anew. */
+static bool
 meet_syn(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 {
 	if (tcp->peer[dir].max_win != 0 && !starts_anew(tcp, dir, seg))
-		return;
+		return false;
 	open_side(tcp, dir, seg);
 	/* Scaling is in force when both have offered it (RFC 7323, 2.2). */
 	if (tcp->peer[!dir].max_win != 0 &&
@@ -189,6 +190,7 @@ meet_syn(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 		tcp_set_scale(tcp, CT_ORIGINAL, 0);
 		tcp_set_scale(tcp, CT_REPLY, 0);
 	}
+	return true;
 }
 
 /* The first segment of a side whose SYN was not seen. */
@@ -207,23 +209,20 @@ meet_amid(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 }
 
 /*
- * Sound peers can be outside too: data or an acknowledgement that was long under way, or data
- * beyond an offer by less than a window. The latter counts as sent, else its acknowledgement were
- * outside.
+ * Sound peers can be outside too: data or an acknowledgement that was long under way, or what is
+ * beyond an offer by less than a window. The latter is the last that was sent, else its
+ * acknowledgement were outside.
  */
 static enum tcp_fit
 outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ack_low)
 {
 	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
 
-	if (tcp_after(seg->sack, r->end))
-		return TCP_OUTSIDE;
 	if (!tcp_after(seg->seq, s->max_end))
 		return TCP_STALE;
-	if (ack_low || seg->kind == TCP_RST || seg->end - s->max_end >= r->max_win)
+	if (ack_low || seg->end - s->max_end >= r->max_win)
 		return TCP_OUTSIDE;
-	if (tcp_after(seg->end, s->end))
-		s->end = seg->end;
+	s->end = seg->end;
 	tcp->peer_flags[dir] |= CT_TCP_PEER_UNACKED;
 	return TCP_STALE;
 }
@@ -244,26 +243,34 @@ enum tcp_fit
 tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool liberal)
 {
 	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
-	bool known, data_fits, ack_low;
+	bool blank, known, data_fits, ack_low, ack_high;
 	enum tcp_fit fit;
 
 	complete_ack(tcp, dir, seg);
-	if (unlikely(seg->kind == TCP_SYN || seg->kind == TCP_SYNACK))
-		meet_syn(tcp, dir, seg);
-	else if (unlikely(s->max_win == 0) && seg->kind != TCP_RST)
+	/* The RST of a host that knows of no connection has no sequence (RFC 9293, 3.10.7.1). */
+	blank = seg->kind == TCP_RST && seg->seq == 0 && tcp->state == CT_TCP_SYN_SENT;
+	if (unlikely(seg->kind == TCP_SYN || seg->kind == TCP_SYNACK)) {
+		/* Opened by both: this SYN acknowledges nothing that its window could begin at. */
+		if (meet_syn(tcp, dir, seg) && seg->kind == TCP_SYN && dir == CT_REPLY &&
+			tcp->state == CT_TCP_SYN_SENT)
+			return TCP_FITS;
+	} else if (unlikely(s->max_win == 0) && !blank) {
 		meet_amid(tcp, dir, seg);
+	}
 
-	/* Of a side that has sent only a RST there is no sequence to compare with. */
-	known = s->max_win != 0;
+	known = s->max_win != 0 && !blank;
 	data_fits = !known || tcp_window_data_fits(s, r, seg);
 	ack_low = tcp_window_ack_low(s, r, seg);
-	if (data_fits && !ack_low && !tcp_after(seg->sack, r->end)) {
+	ack_high = tcp_after(seg->sack, r->end);
+	if (data_fits && !ack_low && !ack_high) {
 		if (seg->kind != TCP_RST)
 			tcp_window_take(tcp, dir, seg);
 		return TCP_FITS;
 	}
-	fit = known ? outside(tcp, dir, seg, ack_low)
-		    : (ack_low ? TCP_STALE : TCP_OUTSIDE);
+	if (ack_high)
+		fit = TCP_OUTSIDE;
+	else
+		fit = known ? outside(tcp, dir, seg, ack_low) : TCP_STALE;
 	if (liberal || (tcp->peer_flags[dir] & CT_TCP_PEER_LIBERAL))
 		return TCP_LAX;
 	return fit;

@@ -91,7 +91,7 @@ static const struct scenario opening[] = {
 	{"a SYN/ACK beyond the SYN, reset by the client", NULL, NULL, STEPS(
 		{'A', "S", 1000, 0, 0, "SYN_SENT 120 UNREPLIED"},
 		{'B', "SA", 7000, 3000, 0, "invalid-tcp-window: SYN_SENT 120 UNREPLIED"},
-		{'A', "R", 3000, 0, 0, "kill"})},
+		{'A', "R", 3000, 0, 0, "SYN_SENT 120 UNREPLIED"})},
 	{"handshake and orderly close", established, NULL, STEPS(
 		{'A', "PA", 1001, 5001, 100, "ESTABLISHED 300 ASSURED"},
 		{'B', "A", 5001, 1101, 0, "ESTABLISHED 432000 ASSURED"},
@@ -325,6 +325,16 @@ static const struct scenario closing[] = {
 };
 
 static const struct scenario windows[] = {
+	{"a RST beyond the window by less than a window is passed", established, NULL, STEPS(
+		{'B', "R", 5001 + 65536, 0, 0, "ESTABLISHED 432000 ASSURED"},
+		{'B', "R", 5001 + 3 * 65536, 0, 0, "invalid-tcp-rst: ESTABLISHED 432000 ASSURED"},
+		{'A', "A", 1001, 5001, 0, "ESTABLISHED 300 ASSURED"})},
+	{"FINs of both out of the window, with and without a sound segment between",
+		established, NULL, STEPS(
+		{'A', "FA", 1001, 9999, 0, "invalid-tcp-window: ESTABLISHED 432000 ASSURED"},
+		{'B', "A", 5001, 1001, 0, "ESTABLISHED 432000 ASSURED"},
+		{'B', "FA", 5001, 9999, 0, "invalid-tcp-window: ESTABLISHED 432000 ASSURED"},
+		{'A', "FA", 1001, 9999, 0, "invalid-tcp-window: ESTABLISHED 300 ASSURED"})},
 	{"old data and old ACKs are of no effect", established, NULL, STEPS(
 		{'A', "PA", 1001, 5001, 100, "ESTABLISHED 300 ASSURED"},
 		{'B', "A", 5001, 1101, 0, "ESTABLISHED 432000 ASSURED"},
