@@ -107,6 +107,11 @@ def normal(packet):
     return packet
 
 
+def short(packet):
+    """A packet in a report: its length and its headers."""
+    return f'{len(packet)}={packet[:64].hex()}{"…" if len(packet) > 64 else ""}'
+
+
 def header_sum_good(packet):
     if packet[0] >> 4 != 4:
         return True
@@ -150,7 +155,7 @@ class Answer:
         if len(self.outputs) == 1 and self.outputs[0][0] != step.side and \
                 normal(self.outputs[0][1]) == normal(step.data):
             return 'pass'
-        return 'out ' + ' '.join(f'{side}:{normal(p).hex()}' for side, p in self.outputs)
+        return 'out ' + ' '.join(f'{side}:{short(normal(p))}' for side, p in self.outputs)
 
     def text(self, step):
         return '; '.join([self.verdict(step), *sorted(map(str, self.entries))])
@@ -164,4 +169,5 @@ class Answer:
             if found is None:
                 return False
             left.remove(found)
-        return not left and verdict == self.verdict(step)
+        mine = self.verdict(step)
+        return not left and verdict in (mine, mine.split()[0])

@@ -102,6 +102,8 @@ class Replay:
     def run(self, scenarios):
         """For each scenario a list of Answers, one for each step."""
         assert len(scenarios) <= SCENARIOS_MAX
+        if not scenarios:
+            return []
         with tempfile.TemporaryDirectory(prefix='sluice-oracle-') as tmp:
             return self._run(scenarios, pathlib.Path(tmp))
 

@@ -16,7 +16,8 @@
 
 A step is a packet. After each the two must agree, but where the step states both answers; `differs`
 names the section of docs/differences.md that says why. An answer is what answers.py prints: what
-came of the packet and the entries there are then. An entry may leave words out.
+came of the packet and the entries there are then. An entry may leave words out, and `out` is what
+came out otherwise than the packet went in.
 
     datagram d S:53 > A:40000 udp data=3000            a packet to be sent in fragments
     fragment d 0-1480                                  octets of its payload; to the end: 1480-

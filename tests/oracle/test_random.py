@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random scenarios, always the same; `tests/oracle/random` runs others, as long as is wanted."""
+
+import itertools
+import re
+
+import pytest
+
+import generate
+import known
+import search
+
+SEED, SCENARIOS = 1, 2000
+
+
+def test_random_scenarios(kernel, gateway):
+    run = search.Search(kernel, gateway, SEED)
+    while run.scenarios_run < SCENARIOS:
+        fault = run.batch()
+        if fault is not None:
+            pytest.fail(run.report(fault), pytrace=False)
+    assert run.packets > 10 * SCENARIOS / 2
+
+
+def test_seed_decides():
+    def some(seed):
+        return [str(s) for s in itertools.islice(generate.scenarios(seed), 20)]
+    assert some(5) == some(5) != some(6)
+
+
+def test_known_differences_are_documented(root):
+    text = (root / 'docs' / 'differences.md').read_text()
+    listed = re.findall(r'^\| `([a-z0-9-]+)` \|', text, re.M)
+    assert {test.__name__.replace('_', '-') for test in known.TESTS} <= set(listed)
+
+
+def test_fault_is_found_and_shrunk(kernel, gateway, monkeypatch):
+    """With one known difference taken for a fault, the report is the least that has it."""
+    others = [test for test in known.TESTS if test is not known.tcp_rst_in_window]
+    monkeypatch.setattr(known, 'TESTS', others)
+    run = search.Search(kernel, gateway, SEED)
+    fault = next(f for f in iter(run.batch, 0) if f is not None)
+    least = search.shrunk(kernel, gateway, fault)
+    assert not known.name_of_difference(least)
+    assert len(least.scenario.steps) <= 4
