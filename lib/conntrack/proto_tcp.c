@@ -365,9 +365,11 @@ take_rst(struct step *st, unsigned int old)
 	if (rst_is_old(tcp, st) && !knobs->tcp_ignore_invalid_rst)
 		return invalid(st->p, SL_DROP_INV_TCP_RST);
 	/* The ACK of a handshake that the server has forgotten. */
-	if (answers && !(status & CT_ASSURED) && tcp->last_kind == TCP_ACK &&
-		!tcp_window_data_fits(&tcp->peer[st->dir], &tcp->peer[!st->dir], &st->seg))
+	if (answers && !(status & CT_ASSURED) && tcp->last_kind == TCP_ACK) {
+		if (tcp_window(tcp, st->dir, &st->seg, knobs->tcp_be_liberal) == TCP_FITS)
+			take_rst_window(st);
 		return accept_segment(st, old);
+	}
 	if (old != CT_TCP_ESTABLISHED || !(status & CT_ASSURED) || rst_is_exact(tcp, st))
 		return check_window(st, old);
 	fit = tcp_window(tcp, st->dir, &st->seg, knobs->tcp_be_liberal);
@@ -406,7 +408,7 @@ take_other(struct step *st, unsigned int old)
 			tcp->last_dir == st->dir)
 			break;
 		tcp->scale[CT_REPLY] &= (uint8_t)~TCP_NOTE_CHALLENGE;
-		return ignore(st);
+		return CT_PROTO_IGNORED;
 	case CT_TCP_SYN_SENT2:
 		tcp->scale[CT_REPLY] |= TCP_NOTE_SIMOPEN;
 		break;

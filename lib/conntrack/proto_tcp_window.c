@@ -211,7 +211,7 @@ meet_amid(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 /*
  * Sound peers can be outside too: data or an acknowledgement that was long under way, or what is
  * beyond an offer by less than a window. The latter is the last that was sent, else its
- * acknowledgement were outside.
+ * acknowledgement were outside; a RST is not acknowledged, and must not move anything.
  */
 static enum tcp_fit
 outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ack_low)
@@ -222,6 +222,8 @@ outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ac
 		return TCP_STALE;
 	if (ack_low || seg->end - s->max_end >= r->max_win)
 		return TCP_OUTSIDE;
+	if (seg->kind == TCP_RST)
+		return TCP_STALE;
 	s->end = seg->end;
 	tcp->peer_flags[dir] |= CT_TCP_PEER_UNACKED;
 	return TCP_STALE;

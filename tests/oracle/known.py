@@ -84,6 +84,11 @@ def counts(entry):
     return tuple(d.packets for d in entry.directions)
 
 
+def uncounted(old, new):
+    """Whether a packet with these entries before and after it did not count."""
+    return old is not None and new is not None and counts(old) == counts(new)
+
+
 def from_reply(packet, entry):
     return entry is not None and sides(entry)[1] == packet.source
 
@@ -97,13 +102,16 @@ def tcp_rst_in_window(c):
 
 
 def tcp_rst_after_syn(c):
-    """Between a SYN that was passed without effect and the RST nothing counted."""
+    """Between a SYN that was passed without effect and the RST nothing counted. Of a RST that is
+    INVALID nevertheless the kernel keeps that its sender has left."""
+    resets = c.is_rst
     for p, old, new in c.earlier:
-        if new is None or c.old is None or new.key != c.old.key:
+        if new is None or c.old is None or counts(new) != counts(c.old):
             return False
-        if p.kind == 'S' and old is not None and old.key == new.key:
-            return (c.is_rst and not c.drops[0] and c.state('sluice') == c.state('old')
+        if p.kind == 'S' and uncounted(old, new):
+            return (resets and c.state('sluice') == c.state('old')
                     and c.state('kernel') in ('CLOSE', c.state('old')))
+        resets = resets or p.kind in ('R', 'AR')
     return False
 
 
@@ -164,14 +172,29 @@ def tcp_rst_without_ack(c):
 
 
 def tcp_refused_segment(c):
-    """A FIN or RST that was INVALID between what is answered and the answer."""
-    p, old, new = c.earlier[0] if c.earlier else (None, None, None)
-    return (c.p.kind in ('S', 'AR', 'AS') and p is not None and p.kind in ('AF', 'R', 'AR')
-            and old is not None and new is not None and old.key == new.key)
+    """A FIN or RST that did not count is between what is answered and the answer."""
+    for p, old, new in c.earlier:
+        if not uncounted(old, new):
+            return False
+        if p.kind in ('AF', 'R', 'AR'):
+            return c.p.kind in ('S', 'AR', 'AS')
+    return False
+
+
+def tcp_rst_beyond_window(c):
+    """A RST beyond the window was passed; the kernel takes its sequence for sent."""
+    life = list(c.life())
+    for i, (p, old, new) in enumerate(life):
+        if p.kind in ('R', 'AR') and uncounted(old, new):
+            sent = [q.end for q, before, then in life[i + 1:]
+                    if q.source == p.source and not uncounted(before, then)]
+            if all(after(p.seq, end) for end in sent):
+                return True
+    return False
 
 
 TESTS = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_beyond_syn, tcp_rst_without_ack,
-         tcp_refused_segment, tcp_synack_old, tcp_syn_lower, tcp_pickup)
+         tcp_refused_segment, tcp_synack_old, tcp_syn_lower, tcp_pickup, tcp_rst_beyond_window)
 
 
 def first_difference(comparison):

@@ -328,7 +328,9 @@ static const struct scenario windows[] = {
 	{"a RST beyond the window by less than a window is passed", established, NULL, STEPS(
 		{'B', "R", 5001 + 65536, 0, 0, "ESTABLISHED 432000 ASSURED"},
 		{'B', "R", 5001 + 3 * 65536, 0, 0, "invalid-tcp-rst: ESTABLISHED 432000 ASSURED"},
-		{'A', "A", 1001, 5001, 0, "ESTABLISHED 300 ASSURED"})},
+		{'A', "A", 1001, 5001, 0, "ESTABLISHED 432000 ASSURED"},
+		{'B', "A", 5001, 1001, 10, "ESTABLISHED 300 ASSURED"},
+		{'A', "A", 1001, 5011, 0, "ESTABLISHED 432000 ASSURED"})},
 	{"FINs of both out of the window, with and without a sound segment between",
 		established, NULL, STEPS(
 		{'A', "FA", 1001, 9999, 0, "invalid-tcp-window: ESTABLISHED 432000 ASSURED"},
