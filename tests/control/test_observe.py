@@ -76,6 +76,8 @@ def client(gateway, *words):
 # ---- trace ----
 
 def test_trace_text(gateway):
+    wait_for('all flows are up',
+             lambda: gateway.ctl('conntrack list netns t1').count('ASSURED') == 20)
     text = gateway.ctl('trace netns t1 proto tcp count 20')
     first = re.compile(r'trace id 1 netns=t1 link=(in|out) rx tcp 10\.1\.0\.\d+:\d+ > \S+:80|'
                        r'trace id 1 netns=t1 link=(in|out) rx tcp \S+:80 > 10\.1\.0\.\d+:\d+')
