@@ -269,6 +269,8 @@ track(struct worker *w, struct pkt *p, struct sl_now now)
 	v = p->ct != NULL ? CT_LOST : CT_MISS;
 	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++)
 		v = v == CT_LOST ? ct_track(w->ct, p, now) : admit(w, p, now);
+	if (unlikely(v == CT_LOST || v == CT_MISS))
+		p->reason = SL_DROP_INV_RACE;
 	return v;
 }
 

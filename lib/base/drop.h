@@ -45,6 +45,7 @@
 	X(INV_L4_TRUNCATED, "invalid-l4-truncated", "transport header is cut or lies on length")   \
 	X(INV_NO_L4, "invalid-no-l4", "IPv6 packet that says that no header follows")              \
 	X(INV_L4_CHECKSUM, "invalid-l4-checksum", "transport checksum is wrong")                   \
+	X(INV_RACE, "invalid-race", "its connection came and went on other workers at each try")   \
 	X(INV_TCP_FLAGS, "invalid-tcp-flags", "TCP flags that no valid segment has")               \
 	X(INV_TCP_STATE, "invalid-tcp-state", "TCP segment does not fit the connection's state")   \
 	X(INV_TCP_WINDOW, "invalid-tcp-window", "TCP segment is outside of the window")            \
