@@ -111,7 +111,9 @@ embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
 	e->ns_gen = p->ns->gen;
 	e->mark = 0;
 	e->start_ns = now.ns;
-	memset(e->cold, 0, sizeof(e->cold));
+	memset(e->nat, 0, sizeof(e->nat));
+	memset(e->limit, 0, sizeof(e->limit));
+	e->seqadj = 0;
 }
 
 static void

@@ -116,7 +116,9 @@ struct ct_entry {
 	uint32_t ns_gen;
 	uint32_t mark;
 	uint64_t start_ns; /* when it was made */
-	uint64_t cold[5];  /* room for NAT and limits */
+	uint64_t nat[3];   /* lib/nat's */
+	uint32_t limit[3]; /* lib/connlimit's: what the connection is charged to */
+	uint32_t seqadj;   /* 1 + index of its sequence translation; 0: none */
 } __rte_cache_aligned;
 
 _Static_assert(sizeof(struct ct_dir_part) == RTE_CACHE_LINE_SIZE, "a direction is one line");

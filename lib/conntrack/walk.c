@@ -41,7 +41,9 @@ copy_entry(struct ct_entry *to, const struct ct_entry *from) SL_REQUIRES(&from->
 	to->ns_gen = from->ns_gen;
 	to->mark = from->mark;
 	to->start_ns = from->start_ns;
-	memcpy(to->cold, from->cold, sizeof(to->cold));
+	memcpy(to->nat, from->nat, sizeof(to->nat));
+	memcpy(to->limit, from->limit, sizeof(to->limit));
+	to->seqadj = from->seqadj;
 }
 
 /* A view of entry i when the walk selects it. */

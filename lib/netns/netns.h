@@ -58,6 +58,9 @@ struct netns {
 	/* written by control, read by workers */
 	struct knobs *knobs;       /* never changed in place; read with netns_knobs() */
 	uint8_t state;             /* enum netns_state; read with netns_alive() */
+	struct ruleset *rules;     /* lib/rules'; NULL: no rules. RCU */
+	struct nat_netns *nat;     /* lib/nat's; NULL: none. RCU */
+	struct connlimit_netns *limits; /* lib/connlimit's; NULL: none. RCU */
 	/* control only */
 	unsigned int n_links;
 	void *app;          /* the application's, e.g. its list of links */

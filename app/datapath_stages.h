@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stages of the packet path that have files of their own; datapath.c calls them in order. For the
+ * files datapath*.c alone. All act on the burst in w->dp.
+ */
+#ifndef DATAPATH_STAGES_H
+#define DATAPATH_STAGES_H
+
+#include <rte_branch_prediction.h>
+
+#include "datapath.h"
+#include "worker.h"
+
+/* ---- datapath.c ---- */
+
+/* Adds n to a reason's counters of the worker and of the namespace (NULL: whose is not known). */
+void datapath_count_drops(struct worker *w, struct netns *ns, enum sl_drop reason, unsigned int n);
+
+/* The one way out for a refused packet: it is counted, and freed at the end of the burst. */
+void datapath_drop(struct worker *w, struct pkt *p, enum sl_drop reason);
+
+/* Refuses what the parser found broken, now that it has an owner, and picks what is not tracked. */
+void datapath_judge(struct worker *w, struct pkt *p);
+
+/* ---- datapath_frag.c ---- */
+
+/* Fragments wait for the rest and leave the burst; a datagram that is complete takes the place of
+ * its last missing one. Returns how many packets the burst has now. */
+unsigned int datapath_reassemble(
+	struct worker *w, const struct port *in, unsigned int n, struct sl_now now);
+
+/* ---- datapath_tx.c ---- */
+
+/* The end of each packet: into a transmit buffer, or freed. */
+void datapath_emit(struct worker *w, unsigned int n);
+
+#endif
