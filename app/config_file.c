@@ -34,6 +34,15 @@ run_line(struct gateway *gw, struct txn *txn, const char *line, struct sl_err *e
 	return ret;
 }
 
+/* Where the text begins: some editors put a byte order mark before it. */
+static const char *
+after_mark(const char *line, unsigned int number)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+
+	return number == 1 && strncmp(line, mark, strlen(mark)) == 0 ? line + strlen(mark) : line;
+}
+
 /* The line as text: without its end; refuses what a C string cannot hold. */
 static int
 trim(char *line, size_t len, struct sl_err *err)
@@ -56,7 +65,7 @@ run_lines(struct gateway *gw, struct txn *txn, FILE *f, unsigned int *number, st
 	for (*number = 1; ret == 0 && (len = getline(&line, &room, f)) >= 0; ++*number) {
 		ret = trim(line, (size_t)len, err);
 		if (ret == 0)
-			ret = run_line(gw, txn, line, err);
+			ret = run_line(gw, txn, after_mark(line, *number), err);
 		if (ret != 0)
 			break;
 	}

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "err.h"
+#include "filter_sense.h"
 #include "grammar.h"
 #include "proto.h"
 
@@ -158,6 +159,27 @@ take_numbers(struct ct_match *m, const json_t *params)
 	m->zone = take_number(m, params, "zone", BY_ZONE);
 }
 
+static int
+check_sense(const struct ct_match *m, struct sl_err *err)
+{
+	const struct filter_sense sense = {
+		.family = {m->family, m->src.family, m->dst.family, m->reply_src.family,
+			m->reply_dst.family},
+		.proto = m->proto,
+		.by_proto = (m->fields & BY_PROTO) != 0,
+		.by_port = (m->fields & (BY_SPORT | BY_DPORT)) != 0,
+		.by_icmp = (m->fields & (BY_ICMP_TYPE | BY_ICMP_CODE | BY_ICMP_ID)) != 0,
+		.by_state = (m->fields & BY_STATE) != 0,
+	};
+
+	if ((m->status_set & m->status_clear) != 0)
+		return sl_refuse(err, EINVAL, "status: SEEN_REPLY and UNREPLIED exclude each other");
+	if ((m->fields & BY_MARK) != 0 && (m->mark & ~m->mark_mask) != 0)
+		return sl_refuse(err, EINVAL, "mark: 0x%x has bits that its mask 0x%x has not",
+			m->mark, m->mark_mask);
+	return filter_sense_check(&sense, err);
+}
+
 int
 ct_match_parse(struct ct_match *m, const json_t *params, struct sl_err *err)
 {
@@ -185,7 +207,7 @@ ct_match_parse(struct ct_match *m, const json_t *params, struct sl_err *err)
 		ret = parse_status(m, status, err);
 	if (ret == 0 && mark != NULL)
 		ret = parse_mark(m, mark, err);
-	return ret;
+	return ret == 0 ? check_sense(m, err) : ret;
 }
 
 /* ---- matching ---- */
@@ -197,18 +219,11 @@ ct_match_any(const struct ct_match *m)
 }
 
 static bool
-has_ports(uint8_t proto)
-{
-	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_UDPLITE ||
-	       proto == IPPROTO_SCTP;
-}
-
-static bool
 match_ports(const struct ct_match *m, const struct tuple *t)
 {
 	if ((m->fields & (BY_SPORT | BY_DPORT)) == 0)
 		return true;
-	return has_ports(t->proto) &&
+	return proto_has_ports(t->proto) &&
 	       ((m->fields & BY_SPORT) == 0 || ntohs(t->sport) == m->sport) &&
 	       ((m->fields & BY_DPORT) == 0 || ntohs(t->dport) == m->dport);
 }
@@ -220,7 +235,7 @@ match_icmp(const struct ct_match *m, const struct tuple *t)
 
 	if ((m->fields & (BY_ICMP_TYPE | BY_ICMP_CODE | BY_ICMP_ID)) == 0)
 		return true;
-	return (t->proto == IPPROTO_ICMP || t->proto == IPPROTO_ICMPV6) &&
+	return proto_is_icmp(t->proto) &&
 	       ((m->fields & BY_ICMP_TYPE) == 0 || type_code >> 8 == m->icmp_type) &&
 	       ((m->fields & BY_ICMP_CODE) == 0 || (type_code & 0xff) == m->icmp_code) &&
 	       ((m->fields & BY_ICMP_ID) == 0 || ntohs(t->sport) == m->icmp_id);

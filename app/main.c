@@ -90,7 +90,8 @@ take_option(int opt, struct control_options *o)
 	case OPT_MEMORY:
 		return parse_memory(optarg, &o->eal.memory) == 0
 			       ? -1
-			       : usage_error("--memory: no number of MB: ", optarg);
+			       : usage_error("--memory: not a number of MB from 1 to 1048576: ",
+				       optarg);
 	case OPT_NO_HUGE:
 		o->eal.no_huge = true;
 		return -1;

@@ -2,6 +2,7 @@
 #include "worker_load.h"
 
 #include <rte_cycles.h>
+#include <rte_lcore.h>
 
 #include "worker.h"
 
@@ -55,6 +56,15 @@ put_rates(json_t *o, const struct worker_mark *from, const struct worker_mark *t
 			json_real((double)cycles / (double)packets));
 }
 
+/* Of the processor, as --workers names it: DPDK counts its threads by numbers of its own. */
+static json_t *
+worker_core(const struct gateway *gw, unsigned int i)
+{
+	if (gw->replay)
+		return json_null();
+	return json_integer(rte_lcore_to_cpu_id((int)gw->workers[i]->lcore));
+}
+
 json_t *
 worker_loads(const struct gateway *gw, const struct worker_mark *from, const struct worker_mark *to)
 {
@@ -63,7 +73,7 @@ worker_loads(const struct gateway *gw, const struct worker_mark *from, const str
 
 	for (i = 0; i < gw->n_workers; i++) {
 		json_t *o = json_pack("{s:i, s:o, s:I, s:I, s:I, s:n, s:n, s:n}", "worker", (int)i,
-			"lcore", gw->replay ? json_null() : json_integer(gw->workers[i]->lcore),
+			"core", worker_core(gw, i),
 			"packets", (json_int_t)to[i].packets, "busy_polls",
 			(json_int_t)to[i].busy_polls, "idle_polls", (json_int_t)to[i].idle_polls,
 			"packets_per_second", "load_percent", "cycles_per_packet");

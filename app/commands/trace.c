@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "command.h"
+#include "filter_sense.h"
+#include "link.h"
 #include "trace.h"
 #include "trace_json.h"
 
@@ -66,10 +68,51 @@ by_number(const struct call *c, const char *name, uint8_t field, struct trace_fi
 	return (uint16_t)call_uint(c, name);
 }
 
+/* A name that no link has would be waited for in vain. */
+static int
+link_filter(struct call *c, struct trace_filter *f)
+{
+	const char *name = call_string(c, "link");
+	const struct netns *ns;
+	const struct link *l;
+	uint32_t id = 0;
+	char q[48];
+
+	if (name == NULL)
+		return 0;
+	while ((ns = netns_next(c->gw->netns, &id)) != NULL) {
+		if (f->ns != NULL && ns != f->ns)
+			continue;
+		for (l = link_first(ns); l != NULL; l = l->next) {
+			if (strcmp(l->name, name) == 0) {
+				snprintf(f->link, sizeof(f->link), "%s", name);
+				return 0;
+			}
+		}
+	}
+	return sl_refuse(&c->err, ENOENT, "link: there is no \"%s\"%s%s",
+		grammar_quote(name, q, sizeof(q)), f->ns != NULL ? " in namespace " : "",
+		f->ns != NULL ? f->ns->name : "");
+}
+
+static int
+check_sense(struct call *c, const struct trace_filter *f)
+{
+	const struct filter_sense sense = {
+		.family = {f->family, f->src.family, f->dst.family},
+		.proto = f->proto,
+		.by_proto = (f->fields & TRACE_BY_PROTO) != 0,
+		.by_port = (f->fields & (TRACE_BY_SPORT | TRACE_BY_DPORT)) != 0,
+		.by_icmp = (f->fields & (TRACE_BY_ICMP_TYPE | TRACE_BY_ICMP_CODE)) != 0,
+	};
+
+	return filter_sense_check(&sense, &c->err);
+}
+
 static int
 make_filter(struct call *c, struct trace_filter *f)
 {
-	const char *proto = call_string(c, "proto"), *link = call_string(c, "link");
+	const char *proto = call_string(c, "proto");
 	struct netns *ns;
 	int ret;
 
@@ -84,11 +127,9 @@ make_filter(struct call *c, struct trace_filter *f)
 	f->icmp_code = (uint8_t)by_number(c, "icmp-code", TRACE_BY_ICMP_CODE, f);
 	if (call_given(c, "dropped"))
 		f->fields |= TRACE_DROPPED;
-	if (link != NULL && strlen(link) > LINK_NAME_MAX)
-		return sl_refuse(&c->err, EINVAL, "link: a name has at most %d characters",
-			LINK_NAME_MAX);
-	if (link != NULL)
-		snprintf(f->link, sizeof(f->link), "%s", link);
+	ret = link_filter(c, f);
+	if (ret != 0)
+		return ret;
 	if (proto != NULL) {
 		f->fields |= TRACE_BY_PROTO;
 		ret = proto_parse(&f->proto, proto, "proto", &c->err);
@@ -96,7 +137,9 @@ make_filter(struct call *c, struct trace_filter *f)
 			return ret;
 	}
 	ret = address_filter(c, f);
-	return ret != 0 ? ret : reason_filter(c, f);
+	if (ret == 0)
+		ret = reason_filter(c, f);
+	return ret == 0 ? check_sense(c, f) : ret;
 }
 
 static uint64_t

@@ -43,8 +43,8 @@ column(const json_t *object, const char *field, int width, int digits, FILE *out
 void
 render_worker(const json_t *w, FILE *out)
 {
-	fprintf(out, "worker %.0f lcore ", number(w, "worker"));
-	render_value(json_object_get(w, "lcore"), out);
+	fprintf(out, "worker %.0f core ", number(w, "worker"));
+	render_value(json_object_get(w, "core"), out);
 	fputs(": load", out);
 	column(w, "load_percent", 6, 1, out);
 	fputs(" %, ", out);

@@ -243,6 +243,10 @@ def test_config_with_an_error_in_line_7(daemon, line, says):
     assert 'sluice.conf:7: ' in text and says in text
 
 
+def test_config_with_a_byte_order_mark(daemon):
+    assert 't1' in daemon('\ufeffnetns add t1\n').ctl('netns list')
+
+
 def test_refusals_are_one_line(gateway):
     for line in ('netns show no-such', 'port delete no-such', 'link delete no-such',
                  'conntrack delete', 'sysctl no.such.knob'):

@@ -113,6 +113,10 @@ def test_trace_selects(gateway):
     ('trace proto carrot', 'no protocol'),
     ('trace reason bad-luck', 'no reason'),
     ('trace count 0', 'count'),
+    ('trace link nowhere', 'there is no "nowhere"'),
+    ('trace netns t2 link in', 'in namespace t2'),
+    ('trace proto icmp dport 8', 'no ports in icmp'),
+    ('trace src 10.0.0.1 family ipv6', 'both of IPv4 and of IPv6'),
 ])
 def test_trace_refuses(gateway, line, message):
     done = gateway.run(*line.split())
@@ -148,12 +152,12 @@ def test_trace_without_traffic_costs_nothing(idle):
 
 def test_show_workers(gateway):
     worker, = rows(gateway, 'show workers')
-    assert worker['worker'] == 0 and worker['lcore'] == 1
+    assert worker['worker'] == 0 and worker['core'] == 1
     assert worker['packets'] > 0 and worker['busy_polls'] > 0 and worker['idle_polls'] > 0
     assert 500 < worker['packets_per_second'] < 10000
     assert 0 < worker['load_percent'] <= 100
     assert worker['cycles_per_packet'] > 10
-    assert re.match(r'worker 0 lcore 1: load +[\d.]+ %, \d+ packets/s', gateway.ctl('show workers'))
+    assert re.match(r'worker 0 core 1: load +[\d.]+ %, \d+ packets/s', gateway.ctl('show workers'))
 
 
 def test_top_samples(gateway):

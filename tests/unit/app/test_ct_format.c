@@ -3,6 +3,7 @@
  * Tracked connections as listings show them. The expected lines are what conntrack 1.4.7 -L prints
  * for the same entries of a kernel, with "netns=" in front.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -247,6 +248,35 @@ test_filters(void **state)
 	}
 }
 
+/* What could never match is refused. */
+static void
+test_senseless_filters(void **state)
+{
+	static const char *const cases[] = {
+		"{\"proto\":\"udp\",\"state\":\"ESTABLISHED\"}",
+		"{\"proto\":\"tcp\",\"icmp-type\":8}",
+		"{\"proto\":\"icmp\",\"dport\":8}",
+		"{\"icmp-id\":8,\"sport\":8}",
+		"{\"icmp-code\":1,\"state\":\"CLOSE\"}",
+		"{\"src\":\"10.0.0.1\",\"family\":\"ipv6\"}",
+		"{\"src\":\"10.0.0.1\",\"reply-dst\":\"2001:db8::/32\"}",
+		"{\"status\":\"SEEN_REPLY,UNREPLIED\"}",
+		"{\"mark\":\"5/2\"}",
+	};
+	struct ct_match m;
+	struct sl_err err;
+	json_t *params;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		params = json_loads(cases[i], 0, NULL);
+		if (ct_match_parse(&m, params, &err) != -EINVAL)
+			fail_msg("%s is accepted", cases[i]);
+		json_decref(params);
+	}
+}
+
 int
 main(void)
 {
@@ -255,6 +285,7 @@ main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_senseless_filters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
