@@ -173,7 +173,8 @@ check_sense(const struct ct_match *m, struct sl_err *err)
 	};
 
 	if ((m->status_set & m->status_clear) != 0)
-		return sl_refuse(err, EINVAL, "status: SEEN_REPLY and UNREPLIED exclude each other");
+		return sl_refuse(
+			err, EINVAL, "status: SEEN_REPLY and UNREPLIED exclude each other");
 	if ((m->fields & BY_MARK) != 0 && (m->mark & ~m->mark_mask) != 0)
 		return sl_refuse(err, EINVAL, "mark: 0x%x has bits that its mask 0x%x has not",
 			m->mark, m->mark_mask);
