@@ -2,16 +2,16 @@
 /*
  * A rule as data: what the text of docs/rules.md says, in the order in which it is evaluated.
  *
- * A rule is a list of items, matches and statements, evaluated from left to right as nft does: a
- * match that fails ends the rule, a statement acts and goes on, and a verdict ends it. A verdict is
- * the last item, and there is at most one. What a match needs (`tcp dport` that the packet is TCP,
- * `ip saddr` that it is IPv4) is part of the match: a packet that lacks the field does not match,
- * whether the match is negated or not. What nft inserts by itself before a statement (`meta nfproto
- * ipv4` before `snat ip to`, `meta l4proto tcp` before `reject with tcp reset`) is an item here too.
+ * A rule is a list of items, matches and statements, evaluated from left to right as nft does. A
+ * match that fails ends the rule, a statement acts and goes on, and a verdict ends it. A verdict
+ * is the last item, and there is at most one. What a match needs (`tcp dport` that the packet is
+ * TCP, `ip saddr` that it is IPv4) is part of the match: a packet that lacks the field does not
+ * match, whether the match is negated or not. What nft inserts by itself before a statement (`meta
+ * nfproto ipv4` before `snat ip to`, `meta l4proto tcp` before `reject with tcp reset`) is an item.
  *
- * Rules are made by rule_parse() and never changed after it but for `handle` and `counters`. They
+ * Rules are made by rule_parse() and not changed after it, but for `handle` and `counters`. They
  * are shared by reference count between the editable list of a namespace (rule_list.h) and what is
- * compiled of it; the last rule_put() frees.
+ * compiled of it; the last rule_put() frees, the live counters too.
  */
 #ifndef RULE_H
 #define RULE_H
@@ -96,7 +96,7 @@ struct rule_match {
 	bool negate;
 	uint32_t mask; /* of fields with numbers; all ones where there is none */
 	uint32_t n;    /* ranges, 1 or more */
-	struct rule_range *range; /* ascending, not overlapping, not adjacent where they could be one */
+	struct rule_range *range; /* ascending, without overlap, adjacent ones made one */
 };
 
 enum rule_item_type {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rules of a namespace as they are edited and listed: for each chain its rules in order, and its
- * policy. Control thread only. What workers evaluate is an immutable set compiled of it
+ * The rules of a namespace as they are edited and listed: for each chain its rules in order, and
+ * its policy. Control thread only. What workers evaluate is an immutable set compiled of it
  * (rules_publish()); a list is edited as often as one likes before it is published.
  */
 #ifndef RULE_LIST_H
@@ -32,8 +32,8 @@ void rule_list_free(struct rule_list *l);                            /* NULL is 
 /* No rules, and every policy is accept. */
 bool rule_list_empty(const struct rule_list *l);
 
-/* Appends to the rule's chain and gives it the next handle; takes the reference. 0 or -ENOMEM (the
- * reference stays the caller's). */
+/* Appends to the rule's chain and gives it the next handle; takes the reference. 0 or -ENOMEM
+ * (the reference stays the caller's). */
 int rule_list_add(struct rule_list *l, struct rule *r);
 
 /* 0 or -ENOENT. */

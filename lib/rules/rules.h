@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rule text: the part of nft(8)'s rule language that docs/rules.md describes, to rules (rule.h) and
- * back. Control side only; nothing here is called in the packet path.
+ * Rule text: the part of nft(8)'s rule language that docs/rules.md describes, to rules (rule.h)
+ * and back. Control side only; nothing here is called in the packet path.
  */
 #ifndef RULES_H
 #define RULES_H
@@ -12,7 +12,7 @@
 #include "rule.h"
 
 #define RULE_TEXT_MAX (4u << 20) /* bytes of a rule's text */
-#define RULE_ITEMS_MAX 128u      /* matches and statements of a rule, as the kernel's limit of 128 */
+#define RULE_ITEMS_MAX 128u      /* matches and statements of a rule */
 #define RULE_SET_MAX  65536u     /* elements of a set */
 
 /* Where a text is wrong. */
@@ -23,9 +23,9 @@ struct rule_error {
 };
 
 /*
- * One rule of `len` bytes for `chain`; the text need not end with a NUL. 0, and *out (one reference,
- * handle 0) is the caller's; or -EINVAL or -ENOMEM with *e filled. Every text accepted is accepted
- * by nft 1.0.6 with the same meaning, but for the short forms of docs/rules.md.
+ * One rule of `len` bytes for `chain`; the text need not end with a NUL. 0, and *out (one
+ * reference, handle 0) is the caller's; or -EINVAL or -ENOMEM with *e filled. Every text accepted
+ * is accepted by nft 1.0.6 with the same meaning, but for the short forms of docs/rules.md.
  */
 int rule_parse(const char *text, size_t len, enum rule_chain chain, struct rule **out,
 	struct rule_error *e);
@@ -40,7 +40,8 @@ int rule_parse(const char *text, size_t len, enum rule_chain chain, struct rule 
 char *rule_text(const struct rule *r, unsigned int flags);
 
 /* The counter's numbers now; `index` as in rule_counter. */
-void rule_counter_read(const struct rule *r, unsigned int index, uint64_t *packets, uint64_t *bytes);
+void rule_counter_read(
+	const struct rule *r, unsigned int index, uint64_t *packets, uint64_t *bytes);
 
 const char *rule_chain_name(enum rule_chain chain);
 /* By name; -1: there is none. */
