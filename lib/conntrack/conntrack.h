@@ -88,6 +88,7 @@ enum ct_verdict {
 	CT_MISS,    /* the entry has gone meanwhile, was past its deadline (and is destroyed by
 		       this), or the packet re-opens it: treat as a miss */
 	CT_LOST,    /* ct_commit: the flow exists; pkt.ct, ct_gen, ct_dir are the winner's */
+	CT_CLASH,   /* ct_try_commit: the reply tuple is another connection's */
 };
 
 /* A hit: state machine, counters, deadline. pkt.ct_dir is the packet's direction. */
@@ -122,6 +123,20 @@ enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
  */
 enum ct_verdict ct_commit(struct ct_thread *t, struct pkt *p);
 void ct_abort(struct ct_thread *t, struct pkt *p);
+
+/*
+ * The same for who has other reply tuples to offer: CT_CLASH, and the embryo stays, instead of
+ * CT_DROP with CT_CLASH. pkt.ct_reply_hash is the hash of the reply tuple (ct_tuple_hash()) or 0.
+ */
+enum ct_verdict ct_try_commit(struct ct_thread *t, struct pkt *p);
+
+/*
+ * Whether some LIVE entry has the tuple, seen without a lock: a hint, which an insert by
+ * ct_try_commit() decides. The hash of the tuple is asked for first, and prefetched for.
+ */
+uint64_t ct_tuple_hash(const struct ct_thread *t, const struct tuple *tuple);
+void ct_tuple_prefetch(const struct ct_thread *t, uint64_t hash);
+bool ct_tuple_taken(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash);
 
 /*
  * Looks at some entries of the pool and destroys those past their deadline. `idle`: the caller has

@@ -199,7 +199,7 @@ insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 }
 
 enum ct_verdict
-ct_commit(struct ct_thread *t, struct pkt *p)
+ct_try_commit(struct ct_thread *t, struct pkt *p)
 {
 	struct ct *ct = t->ct;
 	struct ct_entry *e = p->ct;
@@ -221,6 +221,8 @@ ct_commit(struct ct_thread *t, struct pkt *p)
 		return CT_OK;
 	}
 	count(t, p->ns, -1);
+	if (ret == -SL_DROP_CT_CLASH)
+		return CT_CLASH;
 	entry_free(t, e);
 	if (ret > 0) {
 		p->flags |= PKT_RACE_LOST;
@@ -232,6 +234,19 @@ ct_commit(struct ct_thread *t, struct pkt *p)
 	netns_counter_add(&t->stats.insert_failed, 1);
 	if (p->reason == SL_DROP_CT_CHAIN_LONG)
 		netns_counter_add(&t->stats.chain_too_long, 1);
+	return CT_DROP;
+}
+
+enum ct_verdict
+ct_commit(struct ct_thread *t, struct pkt *p)
+{
+	enum ct_verdict v = ct_try_commit(t, p);
+
+	if (likely(v != CT_CLASH))
+		return v;
+	ct_abort(t, p);
+	p->reason = SL_DROP_CT_CLASH;
+	netns_counter_add(&t->stats.insert_failed, 1);
 	return CT_DROP;
 }
 

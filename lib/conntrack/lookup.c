@@ -179,3 +179,24 @@ ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n)
 	for (i = 0; i < n; i++)
 		ct_lookup_finish(t, &p[i]);
 }
+
+uint64_t
+ct_tuple_hash(const struct ct_thread *t, const struct tuple *tuple)
+{
+	return sl_hash(&t->ct->hasher, tuple);
+}
+
+void
+ct_tuple_prefetch(const struct ct_thread *t, uint64_t hash)
+{
+	rte_prefetch0(ct_head(sl_rcu_dereference(&t->ct->lines), hash));
+}
+
+bool
+ct_tuple_taken(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash)
+{
+	unsigned int dir;
+	uint32_t gen;
+
+	return ct_find(t->ct, tuple, hash, &gen, &dir) != NULL;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Network address translation: the contract.
+ *
+ * A connection's translation is chosen once, when it is admitted, and is its reply tuple: what
+ * packets of one direction are translated to is the inverse of the tuple of the other. Beside it
+ * the entry keeps what else a translation needs, in nat[] (struct nat_slot).
+ *
+ *   ct_begin()       the embryo's reply tuple is the inverse of its original one
+ *   nat_dst()        prerouting: another destination
+ *   (forward: sees the destination after, the source before)
+ *   nat_commit()     postrouting: another source; finds one that is free and commits the embryo
+ *   nat_rewrite()    each packet of the connection, as its entry says
+ *   nat_released()   the entry is destroyed: gives back what was taken for it
+ *
+ * A choice is unique because its insertion succeeded under the stripes (ct_try_commit()). All that
+ * is looked at before is a hint that makes the search short, and may be wrong either way.
+ *
+ * Threads: as conntrack's; each has a nat_thread of the same number. Control uses the last one.
+ */
+#ifndef NAT_H
+#define NAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conntrack.h"
+#include "tuple.h"
+
+struct nat;
+struct nat_thread;
+struct sl_err;
+
+struct nat_config {
+	struct ct *ct;
+	unsigned int threads;  /* as conntrack has */
+	uint32_t max_sources;  /* mappings that the by-source table has room for */
+	enum sl_hash_backend hash;
+	uint64_t seed; /* of the hash and of random choices; 0: random */
+};
+
+/* NULL with err filled: too little memory, or the hash is not to be had. */
+struct nat *nat_create(const struct nat_config *config, struct sl_err *err);
+void nat_destroy(struct nat *nat); /* no thread uses it any more. Takes NULL */
+
+struct nat_thread *nat_thread(struct nat *nat, unsigned int index);
+
+/* ---- namespaces (control) ---- */
+
+/*
+ * What translation keeps of a namespace: netns.nat. It is made with the namespace's first NAT rule
+ * and stays as long as the namespace does, since connections outlive rules.
+ */
+struct nat_counters { /* of one thread, which alone writes them */
+	uint64_t bound_src, bound_dst; /* connections that were translated */
+	uint64_t searches;  /* that did not get their first choice */
+	uint64_t probes;    /* candidates that were looked at */
+	uint64_t exhausted; /* refused, since no address and port was free */
+};
+
+struct nat_netns {
+	struct nat *nat;
+	unsigned int threads;
+	struct nat_counters counters[];
+};
+
+/* Makes it, if there is none. 0 or -ENOMEM. */
+int nat_netns_enable(struct nat *nat, struct netns *ns, struct sl_err *err);
+
+/* With the namespace, after the grace period that follows its purge. Takes a namespace without. */
+void nat_netns_free(struct netns *ns);
+
+void nat_netns_totals(const struct netns *ns, struct nat_counters *out); /* zeros without */
+
+/* ---- requests: what a rule's statement asks for ---- */
+
+#define NAT_ADDR         0x01 /* min and max are given; else the address stays */
+#define NAT_PORTS        0x02 /* port_min and port_max are given */
+#define NAT_RANDOM       0x04 /* nft's flags */
+#define NAT_FULLY_RANDOM 0x08
+#define NAT_PERSISTENT   0x10
+#define NAT_PREFIX       0x20 /* netmap: min's first prefix_len bits; the rest stays as it is */
+#define NAT_MASQUERADE   0x40 /* the address is the egress link's: see nat_forget_address() */
+
+struct nat_request {
+	uint8_t flags;
+	uint8_t family; /* of min and max: TUPLE_IPV4, TUPLE_IPV6 */
+	uint8_t prefix_len;
+	uint16_t port_min, port_max; /* host order; min <= max */
+	struct tuple_addr min, max;  /* min <= max */
+};
+
+/* 0, or refuses with -EINVAL and what is wrong with it: a range upside down, port 0, of no or a
+ * wrong family, a prefix without NAT_ADDR or with ports. For who builds one from a rule. */
+int nat_request_valid(const struct nat_request *r, struct sl_err *err);
+
+/* ---- admission (worker) ---- */
+
+/*
+ * The embryo p->ct goes to another destination. Call once at most, before nat_commit(). An address
+ * of a range is the same for the same source; of a port range that the destination is not in, one
+ * is chosen. Nothing happens when the request is of the other family.
+ */
+void nat_dst(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
+
+/*
+ * Gives the embryo its source and commits it. r == NULL: no rule wants another one; then the source
+ * stays, but for its port when the reply tuple is taken. For all connections of a namespace that
+ * has netns.nat; others go to ct_commit().
+ *
+ * CT_OK, CT_LOST as ct_commit(). CT_DROP: the embryo was given back, with pkt.reason
+ * NAT_EXHAUSTED, INVALID_NAT (the packet is no connection's first, and would be translated) or
+ * ct_commit()'s.
+ */
+enum ct_verdict nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
+
+/* Instead of nat_commit(), when the embryo is refused: ct_abort(), and gives back what it has. */
+void nat_abort(struct nat_thread *t, struct pkt *p);
+
+/* ---- every packet (worker) ---- */
+
+static inline bool
+nat_translated(const struct ct_entry *e)
+{
+	return __atomic_load_n(&e->status, __ATOMIC_RELAXED) & (CT_SRC_NAT | CT_DST_NAT);
+}
+
+/*
+ * Fetches what nat_rewrite() will read of the entry that a lookup has found as a candidate.
+ */
+void nat_prefetch(const struct ct_entry *e, unsigned int dir);
+
+/*
+ * Translates a packet that ct_track(), ct_track_error() or nat_commit() has passed: addresses,
+ * ports or ids, checksums; of an ICMP error also the packet inside. Of a datagram of fragments all
+ * fragments. pkt.tuple stays what the packet was looked up by.
+ *
+ * False, with pkt.reason: the entry has gone meanwhile, and another may be in its place.
+ */
+bool nat_rewrite(struct nat_thread *t, struct pkt *p);
+
+/* ---- the end of an entry ---- */
+
+/* From ct_ops.destroyed, for any entry. */
+void nat_released(struct nat *nat, struct ct_entry *e);
+
+/* Selects entries masqueraded to that address of a namespace, for ct_flush_slice(): when a link
+ * loses it. */
+struct nat_address {
+	uint8_t family;
+	struct tuple_addr addr;
+};
+bool nat_masqueraded(const struct ct_view *v, const void *nat_address);
+
+/* ---- what an entry has in nat[] ---- */
+
+#define NAT_SLOT_MASQUERADE 0x01
+
+struct nat_slot {
+	uint8_t mac[2][6];  /* of both ends as first seen, by direction of who sends; the app's */
+	uint32_t source;    /* its reference to a by-source mapping (source.h); 0: none */
+	uint32_t block;     /* its reference to a port block; 0: none */
+	uint8_t flags;      /* NAT_SLOT_… */
+	uint8_t unused[3];
+};
+
+_Static_assert(sizeof(struct nat_slot) == sizeof(((struct ct_entry *)0)->nat), "as entry.h has it");
+
+static inline struct nat_slot *
+nat_slot(struct ct_entry *e)
+{
+	return (struct nat_slot *)(void *)e->nat;
+}
+
+static inline const struct nat_slot *
+nat_slot_const(const struct ct_entry *e)
+{
+	return (const struct nat_slot *)(const void *)e->nat;
+}
+
+#endif
