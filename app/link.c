@@ -11,7 +11,7 @@
 
 #define VLAN_MAX 4094u
 
-#define STACK_TEXT 16
+#define STACK_TEXT 24
 
 static const char *
 stack_text(uint16_t vlan, uint16_t inner, char buf[STACK_TEXT])
