@@ -114,6 +114,46 @@ class Icmp:
         return f'{ends[0]} > {ends[1]} icmp {kind} id={ident}'
 
 
+class Sctp:
+    """An association from INIT to its end, with packets lost, repeated and of wrong tags. What the
+    documents say that differs (restarts, collisions, chunks out of the blue) is left out."""
+
+    OPENING = (('INIT', 0), ('INIT-ACK', 1), ('COOKIE-ECHO', 0), ('COOKIE-ACK', 1))
+    MIDDLE = ('DATA', 'SACK', 'DATA', 'HEARTBEAT', 'HEARTBEAT-ACK', 'ERROR')
+
+    def __init__(self, rng, client, server):
+        self.rng = rng
+        # Of its own: two associations between the same ends would be a restart.
+        self.ends = (f'{client}:{rng.randrange(5000, 6000)}', f'{server}:3868')
+        self.tags = rng.choice((1, 7, 2**32 - 1)), rng.choice((2, 9, 2**31))
+        closer = rng.randrange(2)
+        middle = [(rng.choice(self.MIDDLE), rng.randrange(2)) for _ in range(rng.randrange(4))]
+        closing = [('SHUTDOWN', closer), ('SHUTDOWN-ACK', 1 - closer),
+                   ('SHUTDOWN-COMPLETE', closer)]
+        if rng.random() < 0.2:
+            closing = [('ABORT', closer)]
+        later = [step for step in (*middle, *closing) if rng.random() < 0.9]
+        self.script = [*self.OPENING, *later]
+        self.at = 0
+
+    def packet(self):
+        rng = self.rng
+        if self.at == len(self.script) or (self.at and rng.random() < 0.15):
+            return self.segment(*self.script[self.at - 1])
+        self.at += 1
+        return self.segment(*self.script[self.at - 1])
+
+    def segment(self, chunk, side):
+        rng = self.rng
+        tag = 0 if chunk == 'INIT' else self.tags[1 - side]
+        if chunk in ('DATA', 'SACK', 'COOKIE-ACK', 'ABORT') and rng.random() < 0.1:
+            tag = 5
+        chunks = [f'{chunk}:{self.tags[side]}' if chunk in ('INIT', 'INIT-ACK') else chunk]
+        if chunk in ('COOKIE-ECHO', 'COOKIE-ACK', 'SACK') and rng.random() < 0.2:
+            chunks.append('DATA')
+        return f'{self.ends[side]} > {self.ends[1 - side]} sctp tag={tag} {" ".join(chunks)}'
+
+
 def error(rng, about):
     """An ICMP error about an earlier packet, from a router or an end, to its sender or another."""
     p = Packet(about)
@@ -128,7 +168,7 @@ def one(rng, name):
     s = scenario.Scenario(name)
     s.knobs = {key: str(value) for key, value in KNOBS if rng.random() < 0.1}
     s.invalid = 'pass' if rng.random() < 0.2 else 'drop'
-    kinds = [pick(rng, ((Tcp, 8), (Udp, 1), (Icmp, 1))) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    kinds = [pick(rng, ((Tcp, 8), (Sctp, 2), (Udp, 1), (Icmp, 1))) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
     flows = [kind(rng, *rng.choice(HOSTS)) for kind in kinds]
     texts = []
     for _ in range(rng.randint(*LENGTH)):
