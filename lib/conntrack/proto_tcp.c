@@ -366,7 +366,10 @@ take_rst(struct step *st, unsigned int old)
 		return invalid(st->p, SL_DROP_INV_TCP_RST);
 	/* The ACK of a handshake that the server has forgotten. */
 	if (answers && !(status & CT_ASSURED) && tcp->last_kind == TCP_ACK) {
-		if (tcp_window(tcp, st->dir, &st->seg, knobs->tcp_be_liberal) == TCP_FITS)
+		fit = tcp_window(tcp, st->dir, &st->seg, knobs->tcp_be_liberal);
+		if (fit == TCP_STALE)
+			return CT_PROTO_IGNORED;
+		if (fit == TCP_FITS)
 			take_rst_window(st);
 		return accept_segment(st, old);
 	}

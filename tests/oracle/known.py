@@ -177,7 +177,7 @@ def tcp_refused_segment(c):
         if not uncounted(old, new):
             return False
         if p.kind in ('AF', 'R', 'AR'):
-            return c.p.kind in ('S', 'AR', 'AS')
+            return c.p.kind in ('S', 'A', 'AR', 'AS')
     return False
 
 
@@ -193,8 +193,22 @@ def tcp_rst_beyond_window(c):
     return False
 
 
+def tcp_rst_syn_recv(c):
+    """A RST of the server that was passed in SYN_RECV and did not count lies before the packet."""
+    return any(p.kind in ('R', 'AR') and old is not None and old.state == 'SYN_RECV'
+               and from_reply(p, old) and uncounted(old, new) for p, old, new in c.life())
+
+
+def tcp_after_reset(c):
+    """In CLOSE, of an attempt whose SYN was answered, but not by a SYN/ACK, before the RST."""
+    answers = [p for p, old, _ in c.life() if from_reply(p, old) and old.state == 'SYN_SENT']
+    return (c.state('old') == c.state('kernel') == c.state('sluice') == 'CLOSE'
+            and any('S' not in p.kind and 'R' not in p.kind for p in answers))
+
+
 TESTS = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_beyond_syn, tcp_rst_without_ack,
-         tcp_refused_segment, tcp_synack_old, tcp_syn_lower, tcp_pickup, tcp_rst_beyond_window)
+         tcp_refused_segment, tcp_synack_old, tcp_syn_lower, tcp_pickup, tcp_rst_beyond_window,
+         tcp_rst_syn_recv, tcp_after_reset)
 
 
 def first_difference(comparison):
