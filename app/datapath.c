@@ -257,6 +257,7 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	struct trace *trace = sl_rcu_dereference(&w->trace);
 	bool fragments;
 
+	w->now = now;
 	count_rx(w, in, m, n);
 	fragments = parse_all(w, m, n);
 	classify_all(w, in, n);

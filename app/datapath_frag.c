@@ -100,6 +100,7 @@ datapath_sweep(struct worker *w, bool idle, struct sl_now now)
 {
 	const struct frag_sink sink = {.lost = fragments_lost, .arg = w};
 
+	w->now = now;
 	ct_sweep(w->ct, idle, now);
 	frag_sweep(w->gw->frag, now, &sink);
 }

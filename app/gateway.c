@@ -8,6 +8,8 @@
 #include <rte_mbuf.h>
 
 #include "err.h"
+#include "event_ct.h"
+#include "events.h"
 #include "frag.h"
 #include "link.h"
 #include "port.h"
@@ -35,12 +37,14 @@ create_table(struct gateway *gw, const struct gateway_config *config, struct sl_
 		.threads = gw_threads(gw),
 		.hash = config->hash,
 		.hash_seed = config->hash_seed,
+		.ops = {.event = event_ct_emit, .app = gw},
 		.netns = gw->netns,
 	};
 
 	gw->ct = ct_create(&ct, err);
 	if (gw->ct == NULL)
 		return -ENOMEM;
+	gw->events->ct = gw->ct;
 	gw->ct_control = ct_thread(gw->ct, gw->n_workers);
 	return 0;
 }
@@ -88,6 +92,9 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	gw->netns = netns_registry_create(gw_threads(gw), DROP_BLOCKS, err);
 	if (gw->netns == NULL)
 		return -ENOMEM;
+	gw->events = events_create(gw_threads(gw));
+	if (gw->events == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
 	ret = create_table(gw, config, err);
 	if (ret == 0)
 		ret = create_workers(gw, config, err);
@@ -146,6 +153,7 @@ gateway_destroy(struct gateway *gw)
 		worker_free(gw->workers[i]);
 	if (gw->ct != NULL)
 		ct_destroy(gw->ct);
+	events_destroy(gw->events);
 	frag_destroy(gw->frag);
 	netns_registry_destroy(gw->netns);
 	rte_mempool_free(gw->pool);

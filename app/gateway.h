@@ -18,10 +18,12 @@ struct port;
 struct worker;
 struct rte_mempool;
 struct frag_table;
+struct events;
 
 struct gateway {
 	struct netns_registry *netns;
 	struct ct *ct;
+	struct events *events; /* the bus: events.h */
 	struct worker *workers[GW_WORKERS_MAX];
 	unsigned int n_workers;
 	struct port *ports[GW_PORTS_MAX]; /* by port.index; NULL where free */

@@ -162,6 +162,7 @@ sweep(uint64_t polls, bool idle)
 
 	ct_walk_start(ct, &pool, replay.now);
 	ct_stats(ct, replay.worker->index, &stats);
+	replay.worker->now = replay.now;
 	end = stats.swept + pool.end;
 	datapath_sweep_fragments(replay.worker, replay.now);
 	for (; polls > 0 && stats.swept < end; polls--) {

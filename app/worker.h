@@ -42,6 +42,7 @@ struct worker {
 	struct trace *trace;    /* RCU; NULL: off */
 	bool stop;              /* set by control */
 	bool launched;          /* control only: worker_main() runs on the lcore */
+	struct sl_now now;      /* of the burst or sweep under way, for events */
 	int wake_fd;            /* eventfd: ends the sleep of a worker that has nothing to poll */
 	struct worker_stats stats;
 	struct datapath dp;     /* burst and transmit buffers */

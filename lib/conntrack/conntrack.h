@@ -38,10 +38,25 @@ struct sl_err;
 #define CT_BUCKETS_MAX (1u << 27)
 #define CT_ENTRIES_MAX (1u << 25)
 
-/* Called with nothing held, by whoever owns the destruction, after both tuples are unlinked and
- * before the entry is freed. May be NULL. */
+/* What happens to a connection, and what of it has changed (CT_CHANGED_…, with an update). */
+enum ct_event { CT_EVENT_NEW, CT_EVENT_UPDATE, CT_EVENT_DESTROY };
+
+#define CT_CHANGED_STATE  0x01 /* of the protocol */
+#define CT_CHANGED_STATUS 0x02
+#define CT_CHANGED_MARK   0x04
+
 struct ct_ops {
+	/* Called with nothing held, by whoever owns the destruction, after both tuples are unlinked
+	 * and before the entry is freed. May be NULL. */
 	void (*destroyed)(void *app, struct ct_thread *t, struct ct_entry *e);
+	/*
+	 * Called while ct_listen() is on, may be NULL without it: NEW before anyone else can find
+	 * the entry (under its stripes), UPDATE under its lock, DESTROY by the owner of the
+	 * destruction, before destroyed(). So the calls for one connection come in order. It copies
+	 * what it wants of the entry, takes no lock and changes nothing.
+	 */
+	void (*event)(void *app, struct ct_thread *t, const struct ct_entry *e,
+		enum ct_event event, unsigned int changed);
 	void *app;
 };
 
@@ -60,6 +75,7 @@ struct ct *ct_create(const struct ct_config *config, struct sl_err *err);
 void ct_destroy(struct ct *ct); /* no thread may use it any more */
 
 struct ct_thread *ct_thread(struct ct *ct, unsigned int index);
+unsigned int ct_thread_index(const struct ct_thread *t);
 
 /* ---- packet path ---- */
 
@@ -124,6 +140,11 @@ enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 enum ct_verdict ct_commit(struct ct_thread *t, struct pkt *p);
 void ct_abort(struct ct_thread *t, struct pkt *p);
 
+/* Under the entry's lock: the caller has changed something of the entry, which listeners are told.
+ * Of an EMBRYO nothing is told, since its NEW is still to come. */
+void ct_changed(struct ct_thread *t, const struct ct_entry *e, unsigned int changed)
+	SL_REQUIRES(&e->lock);
+
 /*
  * The same for who has other reply tuples to offer: CT_CLASH, and the embryo stays, instead of
  * CT_DROP with CT_CLASH. pkt.ct_reply_hash is the hash of the reply tuple (ct_tuple_hash()) or 0.
@@ -148,6 +169,9 @@ unsigned int ct_sweep(struct ct_thread *t, bool idle, struct sl_now now);
 
 /* Entries LIVE or DYING of all namespaces; exact when quiet. */
 uint64_t ct_count(const struct ct *ct);
+
+/* Whether ops.event is called. Threads follow within a burst or so. */
+void ct_listen(struct ct *ct, bool on);
 
 uint32_t ct_max(const struct ct *ct);
 int ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err); /* -EINVAL, -ENOMEM */

@@ -194,6 +194,8 @@ insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 	if (unlikely(ct_link(t, e, hash) < 0))
 		return -SL_DROP_CT_CHAIN_LONG;
 	slot_publish(t->ct, e);
+	if (unlikely(ct_listened(t->ct)))
+		ct_tell(t, e, CT_EVENT_NEW, 0);
 	__atomic_store_n(&e->life, CT_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -266,6 +268,8 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 	}
 	for (i = 0; i < n; i++) {
 		ct_unlink(t, e[i], hash[i]);
+		if (unlikely(ct_listened(ct)))
+			ct_tell(t, e[i], CT_EVENT_DESTROY, 0);
 		if (ct->ops.destroyed != NULL)
 			ct->ops.destroyed(ct->ops.app, t, e[i]);
 		__atomic_store_n(&ct->slot[ct_index(ct, e[i])].life, CT_FREE, __ATOMIC_RELAXED);
@@ -309,12 +313,34 @@ run_machine(struct ct_entry *e, struct pkt *p, const struct ct_proto_ctx *ctx)
 	return ct_proto_of(p->tuple.family, p->tuple.proto)->packet(e, p, p->ct_dir, ctx);
 }
 
+void
+ct_changed(struct ct_thread *t, const struct ct_entry *e, unsigned int changed)
+{
+	if (unlikely(ct_listened(t->ct)) && ct_life(e) == CT_LIVE)
+		ct_tell(t, e, CT_EVENT_UPDATE, changed);
+}
+
+/* A packet has passed the machine: whether that is worth telling. */
+static void
+tell_tracked(struct ct_thread *t, const struct ct_entry *e, const struct pkt *p,
+	uint16_t old_status) SL_REQUIRES(&e->lock)
+{
+	const struct ct_proto *proto = ct_proto_of(e->orig.tuple.family, e->orig.tuple.proto);
+	unsigned int changed = e->status != old_status ? CT_CHANGED_STATUS : 0;
+
+	if (proto->state_name != NULL && p->ct_state_old != p->ct_state_new)
+		changed |= CT_CHANGED_STATE;
+	if (changed != 0)
+		ct_tell(t, e, CT_EVENT_UPDATE, changed);
+}
+
 enum ct_verdict
 ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
 	struct ct_entry *e = p->ct;
 	struct ct_proto_ctx ctx = {.knobs = netns_knobs(p->ns), .now = now};
 	enum ct_proto_verdict v;
+	uint16_t old_status;
 	uint32_t old;
 
 	if (unlikely(!ct_lock_live(e, p->ct_gen)))
@@ -324,6 +350,7 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		expire_locked(t, e);
 		return CT_MISS;
 	}
+	old_status = e->status;
 	v = run_machine(e, p, &ctx);
 	if (likely(v <= CT_PROTO_IGNORED)) {
 		if (p->ct_dir == CT_REPLY)
@@ -332,6 +359,8 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 			account(e, p->ct_dir, p);
 	}
 	ct_deadline_moved(t->ct, e, old);
+	if (unlikely(ct_listened(t->ct)) && v <= CT_PROTO_IGNORED)
+		tell_tracked(t, e, p, old_status);
 	sl_unlock(&e->lock);
 	if (likely(v <= CT_PROTO_IGNORED))
 		return CT_OK;

@@ -226,6 +226,18 @@ ct_thread(struct ct *ct, unsigned int index)
 	return ct->thread[index];
 }
 
+unsigned int
+ct_thread_index(const struct ct_thread *t)
+{
+	return t->index;
+}
+
+void
+ct_listen(struct ct *ct, bool on)
+{
+	__atomic_store_n(&ct->listened, on, __ATOMIC_RELAXED);
+}
+
 uint64_t
 ct_count(const struct ct *ct)
 {

@@ -108,6 +108,7 @@ struct ct {
 	struct sl_stripe *stripe; /* [CT_STRIPES] */
 	struct ct_thread **thread;
 	unsigned int n_threads;
+	bool listened; /* ops.event is to be called */
 	uint32_t max;
 	uint32_t buckets;
 	struct ct_ops ops;
@@ -300,6 +301,19 @@ ct_mark_dying(struct ct_entry *e) SL_REQUIRES(&e->lock)
 
 /* Destroys n DYING entries that the caller owns: unlink, tell the application, free. */
 void ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n);
+
+/* Whether anyone wants to know of events. */
+static inline bool
+ct_listened(const struct ct *ct)
+{
+	return __atomic_load_n(&ct->listened, __ATOMIC_RELAXED);
+}
+
+static inline void
+ct_tell(struct ct_thread *t, const struct ct_entry *e, enum ct_event event, unsigned int changed)
+{
+	t->ct->ops.event(t->ct->ops.app, t, e, event, changed);
+}
 
 /* Keeps the walk's coarse deadline not later than the entry's; called when a deadline moved. */
 static inline void

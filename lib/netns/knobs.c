@@ -39,6 +39,8 @@ const struct knob knob_list[] = {
 	BOOL(PREFIX "nf_conntrack_acct", acct, 0, "count packets and bytes of each connection"),
 	BOOL(PREFIX "nf_conntrack_checksum", checksum, 1,
 		"a wrong checksum makes a packet INVALID"),
+	{PREFIX "nf_conntrack_events", KNOB_U8, FIELD(events), 0, 2, 2,
+		"tell listeners of connections; 2, which the kernel has, is 1 here"},
 	FRAG_BYTES(PREFIX "nf_conntrack_frag6_high_thresh", frag6_high_thresh,
 		"bytes of buffers in which IPv6 fragments wait"),
 	SECONDS("nf_conntrack_frag6_timeout", frag6_timeout, 60,

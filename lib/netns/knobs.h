@@ -75,6 +75,7 @@ struct knobs {
 	bool checksum; /* verify transport checksums */
 	bool acct;
 	bool timestamp;
+	uint8_t events; /* tell listeners of connections; 1 and 2 are the same */
 	bool icmp_inner_checksum; /* sluice.icmp_inner_checksum: drop errors with a bad inner sum */
 	uint8_t invalid;          /* sluice.invalid: enum knob_invalid */
 	uint32_t refs;            /* control side only */
