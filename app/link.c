@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_jhash.h>
+
 #include "err.h"
+#include "link_address.h"
 #include "name.h"
 
 #define VLAN_MAX 4094u
@@ -31,7 +34,7 @@ link_first(const struct netns *ns)
 	return ns->app;
 }
 
-static struct link *
+struct link *
 link_find(const struct netns *ns, const char *name)
 {
 	struct link *l;
@@ -94,6 +97,44 @@ find_peer(const struct netns *ns, const char *name, struct link **peer, struct s
 	return 0;
 }
 
+/*
+ * The MAC address that a link has for itself: locally administered, the same after a restart, and
+ * another for every link and device.
+ */
+static void
+derive_mac(struct link *l)
+{
+	uint32_t hi = 0, lo = 0;
+
+	rte_jhash_2hashes(l->port->mac.addr_bytes, sizeof(l->port->mac), &hi, &lo);
+	rte_jhash_2hashes(l->port->name, (uint32_t)strlen(l->port->name), &hi, &lo);
+	rte_jhash_2hashes(l->ns->name, (uint32_t)strlen(l->ns->name), &hi, &lo);
+	rte_jhash_2hashes(l->name, (uint32_t)strlen(l->name), &hi, &lo);
+	memcpy(l->mac.addr_bytes, &hi, sizeof(hi));
+	memcpy(l->mac.addr_bytes + sizeof(hi), &lo, sizeof(l->mac) - sizeof(hi));
+	l->mac.addr_bytes[0] &= (uint8_t)~RTE_ETHER_GROUP_ADDR;
+	l->mac.addr_bytes[0] |= RTE_ETHER_LOCAL_ADMIN_ADDR;
+}
+
+/* The names, port and namespace are there already. */
+static int
+set_ether(struct link *l, const struct link_spec *spec, struct sl_err *err)
+{
+	if (spec->mtu != 0 && (spec->mtu < LINK_MTU_MIN || spec->mtu > LINK_MTU_MAX))
+		return sl_refuse(err, EINVAL, "MTU %u is out of range: %u to %u", spec->mtu,
+			LINK_MTU_MIN, LINK_MTU_MAX);
+	l->mtu = (uint16_t)(spec->mtu != 0 ? spec->mtu : LINK_MTU_DEFAULT);
+	if (spec->mac == NULL) {
+		derive_mac(l);
+		return 0;
+	}
+	if (!rte_is_valid_assigned_ether_addr(spec->mac))
+		return sl_refuse(err, EINVAL,
+			"a link's MAC address is one station's: no group's, and not zero");
+	l->mac = *spec->mac;
+	return 0;
+}
+
 /* Finds what the spec names and refuses what is wrong with it; *l is filled in. */
 static int
 link_resolve(struct gateway *gw, const struct link_spec *spec, struct link *l, struct sl_err *err)
@@ -120,7 +161,8 @@ link_resolve(struct gateway *gw, const struct link_spec *spec, struct link *l, s
 	l->vlan = spec->vlan;
 	l->inner = spec->inner;
 	strcpy(l->name, spec->name);
-	return find_peer(l->ns, spec->peer, &l->peer, err);
+	ret = set_ether(l, spec, err);
+	return ret == 0 ? find_peer(l->ns, spec->peer, &l->peer, err) : ret;
 }
 
 /* Shows the link to the workers, with tables made as needed; the last step of adding it. */
@@ -270,6 +312,8 @@ link_delete(struct gateway *gw, const char *netns, const char *name, struct sl_e
 			prev = prev->next;
 		prev->next = l->next;
 	}
+	while (l->addresses != NULL)
+		link_address_delete(l->addresses);
 	sl_rcu_free(l);
 	return 0;
 }
@@ -296,6 +340,7 @@ link_free_detached(struct netns *const ns[], unsigned int n)
 	for (i = 0; i < n; i++) {
 		for (l = link_first(ns[i]); l != NULL; l = next) {
 			next = l->next;
+			link_address_free_all(l);
 			free(l);
 		}
 		ns[i]->app = NULL;

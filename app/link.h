@@ -6,6 +6,8 @@
  * Workers look a link up by (port, tags) in the port's vlan_map, which link.c publishes with RCU; a
  * link is freed a grace period after it was taken out. TCI values are compared by their 12-bit id:
  * priority and DEI do not matter for the lookup, and are kept on forward.
+ *
+ * Addresses of links: link_address.h.
  */
 #ifndef LINK_H
 #define LINK_H
@@ -14,6 +16,7 @@
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_ether.h>
 
 #include "gateway.h"
 #include "pkt.h"
@@ -21,9 +24,14 @@
 
 #define LINK_NAME_MAX 15
 
+#define LINK_MTU_MIN     68u /* RFC 791 */
+#define LINK_MTU_MAX     65535u
+#define LINK_MTU_DEFAULT 1500u
+
 #define VLAN_VIDS   4096u
 #define VLAN_VID(t) ((t) & 0x0fffu)
 
+struct link_address;
 struct sl_err;
 
 /* The links with one outer VLAN and an inner one; freed when it is empty. */
@@ -46,9 +54,12 @@ struct link {
 	struct netns *ns;
 	uint16_t vlan;  /* outer or only VLAN id; 0: untagged or priority-tagged */
 	uint16_t inner; /* inner VLAN id, 0: none */
+	uint16_t mtu;   /* bytes of an IP packet */
+	struct rte_ether_addr mac; /* of what the gateway sends by itself */
 	char name[LINK_NAME_MAX + 1];
 	/* written by control, read by workers */
 	struct link *peer; /* NULL: none; read with link_peer() */
+	struct link_address *addresses; /* link_address.h */
 	/* control only */
 	struct link *next; /* of the namespace's list */
 };
@@ -59,11 +70,14 @@ struct link_spec {
 	const char *netns;
 	const char *peer; /* NULL: none */
 	uint16_t vlan, inner;
+	unsigned int mtu;                 /* 0: LINK_MTU_DEFAULT */
+	const struct rte_ether_addr *mac; /* NULL: one of its own */
 };
 
 /* Refuses: a name taken in the namespace, too long or of other characters than names have; no such
  * port, namespace or peer; a VLAN out of 0–4094, or an inner one without an outer; a tag stack that
- * another link of the port has; a peer that has a peer. 0 or -errno. */
+ * another link of the port has; a peer that has a peer; an MTU out of range; a MAC address that is
+ * no station's. 0 or -errno. */
 int link_add(struct gateway *gw, const struct link_spec *spec, struct sl_err *err);
 
 /* netns NULL: the name must be unique over all namespaces. Frees after a grace period. */
@@ -79,6 +93,7 @@ void link_map_free(struct port *port);
 
 /* The namespace's links, in the order in which they were added. */
 struct link *link_first(const struct netns *ns);
+struct link *link_find(const struct netns *ns, const char *name);
 
 /* ---- worker ---- */
 

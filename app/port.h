@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <rte_common.h>
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 
 #include "gateway.h"
@@ -49,6 +50,7 @@ struct port {
 	uint16_t n_txq;    /* worker w sends on queue w % n_txq, under its lock when shared */
 	bool tx_shared;
 	struct sl_lock tx_lock[PORT_QUEUES_MAX];
+	struct rte_ether_addr mac; /* the device's; zero when it is none */
 	char name[PORT_NAME_MAX + 1];
 	char devargs[256];
 

@@ -213,5 +213,7 @@ port_eth_open(struct gateway *gw, struct port *port, const char *devargs, unsign
 	ret = eth_bring_up(gw, port, &a, queues, err);
 	if (ret != 0)
 		eth_detach(port->ethdev);
+	else if (rte_eth_macaddr_get(port->ethdev, &port->mac) != 0)
+		memset(&port->mac, 0, sizeof(port->mac));
 	return ret;
 }

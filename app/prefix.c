@@ -47,18 +47,6 @@ prefix_parse(struct prefix *p, const char *text, const char *what, struct sl_err
 	return 0;
 }
 
-bool
-prefix_match(const struct prefix *p, uint8_t family, const struct tuple_addr *addr)
-{
-	unsigned int whole = p->len / 8, rest = p->len % 8;
-
-	if (p->family == 0)
-		return true;
-	if (p->family != family || memcmp(p->addr.b, addr->b, whole) != 0)
-		return false;
-	return rest == 0 || (uint8_t)((p->addr.b[whole] ^ addr->b[whole]) >> (8 - rest)) == 0;
-}
-
 int
 proto_parse(uint8_t *proto, const char *text, const char *what, struct sl_err *err)
 {

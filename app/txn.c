@@ -28,9 +28,17 @@ struct doomed {
 	unsigned int n, room;
 };
 
+/* One of those deleted by a function. */
+struct deletion {
+	void *object;
+	void (*fn)(struct gateway *gw, void *object);
+};
+
 struct txn {
 	struct gateway *gw;
 	struct undo *last;
+	struct deletion *others;
+	unsigned int n_others, room_others;
 	struct doomed links, netns, ports;
 	void *doomed_set; /* search tree of all of them */
 	/* namespaces to be created with the next flush: an object whose keys are their names */
@@ -75,6 +83,7 @@ txn_free(struct txn *t)
 		free(u);
 	}
 	tdestroy(t->doomed_set, keep_node);
+	free(t->others);
 	free(t->links.object);
 	free(t->netns.object);
 	free(t->ports.object);
@@ -260,6 +269,27 @@ doom(struct txn *t, struct doomed *d, void *object, struct sl_err *err)
 }
 
 int
+txn_delete(struct txn *t, void *object, void (*fn)(struct gateway *gw, void *object),
+	const char *what, struct sl_err *err)
+{
+	struct deletion *grown;
+
+	if (txn_deletes(t, object))
+		return sl_refuse(err, ENOENT, "%s is deleted already by this batch", what);
+	if (t->n_others == t->room_others) {
+		t->room_others = t->room_others != 0 ? 2 * t->room_others : 16;
+		grown = reallocarray(t->others, t->room_others, sizeof(*grown));
+		if (grown == NULL)
+			return sl_refuse(err, ENOMEM, "out of memory");
+		t->others = grown;
+	}
+	if (tsearch(object, &t->doomed_set, compare_pointers) == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
+	t->others[t->n_others++] = (struct deletion){.object = object, .fn = fn};
+	return 0;
+}
+
+int
 txn_delete_netns(struct txn *t, struct netns *ns, struct sl_err *err)
 {
 	if (ns == netns_init_ns(t->gw->netns))
@@ -317,6 +347,15 @@ txn_delete_port(struct txn *t, struct port *p, struct sl_err *err)
 }
 
 /* ---- the end ---- */
+
+static void
+delete_others(struct txn *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->n_others; i++)
+		t->others[i].fn(t->gw, t->others[i].object);
+}
 
 static void
 delete_links(struct txn *t)
@@ -378,6 +417,7 @@ txn_commit(struct txn *t, void (*done)(void *arg), void *arg, struct sl_err *err
 	}
 	t->done = done;
 	t->done_arg = arg;
+	delete_others(t);
 	delete_links(t);
 	if (job != NULL) {
 		t->netns.object = NULL;

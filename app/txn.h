@@ -36,6 +36,13 @@ int txn_add_netns(struct txn *t, const char *name, const char *parent, struct sl
 /* Creates the namespaces put off; called before any other change. */
 int txn_flush(struct txn *t, struct sl_err *err);
 
+/*
+ * Deletes anything else at commit, before links, namespaces and ports: calls fn(gw, object) in the
+ * order of the requests. Refuses with -ENOENT and `what` what is deleted twice.
+ */
+int txn_delete(struct txn *t, void *object, void (*fn)(struct gateway *gw, void *object),
+	const char *what, struct sl_err *err);
+
 /* Deletes at commit: links first, then namespaces, then ports. Refuses what is deleted twice, and a
  * port with links that stay. */
 int txn_delete_netns(struct txn *t, struct netns *ns, struct sl_err *err);

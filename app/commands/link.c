@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* link add, list, delete. */
+/* link add, list, delete; link address add, delete. */
 #include "link.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "link_address.h"
 #include "port.h"
+#include "prefix.h"
 #include "txn.h"
 
 #define LIST_SLICE 256
-
-static struct link *
-find_link(const struct netns *ns, const char *name)
-{
-	struct link *l;
-
-	for (l = link_first(ns); l != NULL; l = l->next)
-		if (strcmp(l->name, name) == 0)
-			return l;
-	return NULL;
-}
 
 /* ---- add ---- */
 
@@ -82,7 +74,7 @@ check_batch(struct call *c, const struct link_spec *spec)
 		return sl_refuse(
 			&c->err, ENOENT, "port: \"%s\" is deleted by this batch", spec->port);
 	if (spec->peer != NULL)
-		peer = find_link(ns, spec->peer);
+		peer = link_find(ns, spec->peer);
 	if (peer != NULL && txn_deletes(c->txn, peer))
 		return sl_refuse(
 			&c->err, ENOENT, "peer: \"%s\" is deleted by this batch", spec->peer);
@@ -108,16 +100,33 @@ register_undo(struct call *c, const struct link_spec *spec)
 }
 
 static int
+parse_mac(struct call *c, struct rte_ether_addr *mac)
+{
+	const char *text = call_string(c, "mac");
+	char q[48];
+
+	if (strlen(text) == RTE_ETHER_ADDR_FMT_SIZE - 1 && rte_ether_unformat_addr(text, mac) == 0)
+		return 0;
+	return sl_refuse(&c->err, EINVAL, "mac: \"%s\" is no MAC address: six bytes as in "
+		"02:00:00:00:00:01", grammar_quote(text, q, sizeof(q)));
+}
+
+static int
 cmd_link_add(struct call *c)
 {
+	struct rte_ether_addr mac;
 	struct link_spec spec = {
 		.name = call_string(c, "name"),
 		.port = call_string(c, "port"),
 		.netns = call_string(c, "netns"),
 		.peer = call_string(c, "peer"),
+		.mtu = call_uint(c, "mtu"),
+		.mac = call_given(c, "mac") ? &mac : NULL,
 	};
-	int ret;
+	int ret = spec.mac != NULL ? parse_mac(c, &mac) : 0;
 
+	if (ret != 0)
+		return ret;
 	if (call_given(c, "vlan") &&
 		!parse_vlan(json_object_get(c->params, "vlan"), &spec.vlan, &spec.inner))
 		return sl_refuse(&c->err, EINVAL, "vlan: must be V or V.INNER, each of 0-4094");
@@ -141,7 +150,7 @@ find_everywhere(struct call *c, const char *name, struct link **found)
 
 	*found = NULL;
 	while ((ns = netns_next(c->gw->netns, &id)) != NULL) {
-		l = find_link(ns, name);
+		l = link_find(ns, name);
 		if (l == NULL)
 			continue;
 		if (*found != NULL)
@@ -154,24 +163,122 @@ find_everywhere(struct call *c, const char *name, struct link **found)
 	return 0;
 }
 
+/* The link that parameter `param` names, within `netns` when that is given. */
 static int
-cmd_link_delete(struct call *c)
+call_link(struct call *c, const char *param, struct link **found)
 {
-	const char *name = call_string(c, "name");
+	const char *name = call_string(c, param);
 	struct link *l = NULL;
 	struct netns *ns;
 	int ret;
 
 	ret = call_netns(c, "netns", &ns);
 	if (ret == 0 && ns != NULL)
-		l = find_link(ns, name);
+		l = link_find(ns, name);
 	else if (ret == 0)
 		ret = find_everywhere(c, name, &l);
 	if (ret != 0)
 		return ret;
 	if (l == NULL)
 		return sl_refuse(&c->err, ENOENT, "there is no link \"%s\"", name);
-	return txn_delete_link(c->txn, l, &c->err);
+	*found = l;
+	return 0;
+}
+
+static int
+cmd_link_delete(struct call *c)
+{
+	struct link *l;
+	int ret = call_link(c, "name", &l);
+
+	return ret == 0 ? txn_delete_link(c->txn, l, &c->err) : ret;
+}
+
+/* ---- addresses ---- */
+
+struct address_id {
+	struct link_id link;
+	struct prefix address;
+};
+
+static void
+undo_address_add(struct gateway *gw, void *arg)
+{
+	const struct address_id *id = arg;
+	struct link *l = link_find(netns_find(gw->netns, id->link.netns), id->link.name);
+
+	link_address_delete(link_address_find(l, &id->address));
+}
+
+/* The link and the address of a call; not of a link that the batch is about to delete. */
+static int
+parse_address(struct call *c, struct link **l, struct prefix *address)
+{
+	const char *text = call_string(c, "address");
+	int ret = call_link(c, "link", l);
+
+	if (ret != 0)
+		return ret;
+	if (txn_deletes(c->txn, *l) || txn_deletes(c->txn, (*l)->ns))
+		return sl_refuse(
+			&c->err, ENOENT, "link: \"%s\" is deleted by this batch", (*l)->name);
+	ret = prefix_parse(address, text, "address", &c->err);
+	if (ret == 0 && strchr(text, '/') == NULL)
+		return sl_refuse(&c->err, EINVAL,
+			"address: \"%s\" has no prefix length: give ADDR/LEN", text);
+	return ret;
+}
+
+static int
+cmd_address_add(struct call *c)
+{
+	struct address_id *id;
+	struct prefix address;
+	struct link *l;
+	int ret = txn_flush(c->txn, &c->err);
+
+	if (ret == 0)
+		ret = parse_address(c, &l, &address);
+	if (ret != 0)
+		return ret;
+	id = malloc(sizeof(*id));
+	if (id == NULL)
+		return sl_refuse(&c->err, ENOMEM, "out of memory");
+	id->address = address;
+	snprintf(id->link.netns, sizeof(id->link.netns), "%s", l->ns->name);
+	snprintf(id->link.name, sizeof(id->link.name), "%s", l->name);
+	ret = link_address_add(l, &address, &c->err);
+	if (ret == 0 && txn_on_undo(c->txn, undo_address_add, id, free) != 0) {
+		undo_address_add(c->gw, id);
+		ret = sl_refuse(&c->err, ENOMEM, "out of memory");
+	}
+	if (ret != 0)
+		free(id);
+	return ret;
+}
+
+static void
+delete_address(struct gateway *gw, void *address)
+{
+	(void)gw;
+	link_address_delete(address);
+}
+
+static int
+cmd_address_delete(struct call *c)
+{
+	struct link_address *a;
+	struct prefix address;
+	struct link *l;
+	int ret = parse_address(c, &l, &address);
+
+	if (ret != 0)
+		return ret;
+	a = link_address_find(l, &address);
+	if (a == NULL)
+		return sl_refuse(&c->err, ENOENT, "address: link \"%s\" has no address %s", l->name,
+			call_string(c, "address"));
+	return txn_delete(c->txn, a, delete_address, "the address", &c->err);
 }
 
 /* ---- list ---- */
@@ -184,14 +291,32 @@ struct list {
 };
 
 static json_t *
+address_array(const struct link *l)
+{
+	const struct link_address *a;
+	char addr[INET6_ADDRSTRLEN];
+	json_t *all = json_array();
+
+	for (a = link_address_first(l); a != NULL; a = link_address_next(a)) {
+		inet_ntop(a->family == TUPLE_IPV4 ? AF_INET : AF_INET6, &a->addr, addr,
+			sizeof(addr));
+		json_array_append_new(all, json_sprintf("%s/%u", addr, a->len));
+	}
+	return all;
+}
+
+static json_t *
 link_object(const struct link *l)
 {
 	const struct link *peer = link_peer(l);
-	char vlan[16];
+	char vlan[16], mac[RTE_ETHER_ADDR_FMT_SIZE];
 
 	snprintf(vlan, sizeof(vlan), l->inner != 0 ? "%u.%u" : "%u", l->vlan, l->inner);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s?}", "name", l->name, "netns", l->ns->name,
-		"port", l->port->name, "vlan", vlan, "peer", peer != NULL ? peer->name : NULL);
+	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", RTE_ETHER_ADDR_BYTES(&l->mac));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:i, s:s, s:o}", "name", l->name, "netns",
+		l->ns->name, "port", l->port->name, "vlan", vlan, "peer",
+		peer != NULL ? peer->name : NULL, "mtu", (int)l->mtu, "mac", mac, "addresses",
+		address_array(l));
 }
 
 static int
@@ -266,6 +391,8 @@ cmd_link_list_end(struct call *c)
 
 const struct command_handler commands_link[] = {
 	{"link.add", cmd_link_add, NULL, NULL},
+	{"link.address.add", cmd_address_add, NULL, NULL},
+	{"link.address.delete", cmd_address_delete, NULL, NULL},
 	{"link.delete", cmd_link_delete, NULL, NULL},
 	{"link.list", cmd_link_list, cmd_link_list_step, cmd_link_list_end},
 	{0},

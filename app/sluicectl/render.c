@@ -75,11 +75,17 @@ netns_item(const json_t *n, FILE *out)
 static void
 link_item(const json_t *l, FILE *out)
 {
+	const json_t *address;
+	size_t i;
+
 	fprintf(out, "%s port %s vlan %s netns %s", render_string(l, "name"),
 		render_string(l, "port"), render_string(l, "vlan"), render_string(l, "netns"));
 	if (json_is_string(json_object_get(l, "peer")))
 		fprintf(out, " peer %s", render_string(l, "peer"));
-	fputc('\n', out);
+	fprintf(out, " mtu %" JSON_INTEGER_FORMAT " mac %s\n", integer_of(l, "mtu"),
+		render_string(l, "mac"));
+	json_array_foreach(json_object_get(l, "addresses"), i, address)
+		fprintf(out, "    address %s\n", json_string_value(address));
 }
 
 static void

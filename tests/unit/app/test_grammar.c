@@ -199,8 +199,9 @@ static const struct {
 	{"link.add", "{\"name\":\"l\",\"port\":\"p\",\"netns\":\"t\",\"vlan\":5}", NULL},
 	{"link.add", "{\"name\":\"l\",\"port\":\"p\",\"netns\":\"t\",\"vlan\":5.5}",
 		"vlan: must be a string or an integer"},
-	{"link.add", "{\"name\":\"l\",\"port\":\"p\",\"netns\":\"t\",\"mtu\":1500}",
-		"mtu: not available"},
+	{"link.add", "{\"name\":\"l\",\"port\":\"p\",\"netns\":\"t\",\"mtu\":1500}", NULL},
+	{"link.add", "{\"name\":\"l\",\"port\":\"p\",\"netns\":\"t\",\"mtu\":67}",
+		"mtu: 67 is out of 68-65535"},
 	{"sysctl", "{\"key\":\"k\",\"value\":7}", NULL},
 	{"sysctl", "{\"key\":\"k\",\"value\":\"7\"}", NULL},
 	{"sysctl", "{\"key\":\"k\",\"value\":7.5}", "value: must be a string or an integer"},
@@ -212,7 +213,7 @@ static const struct {
 		"rule add: not available"},
 	{"conntrack.events", "{}", "not available"},
 	{"expect.list", "{}", "not available"},
-	{"link.address.add", "{}", "not available"},
+	{"link.address.add", "{\"link\":\"l\"}", "address: missing"},
 };
 
 static void
@@ -327,7 +328,7 @@ test_complete(void **state)
 		{"rule policy t1 f", "forward "},
 		{"show v", "version "},
 		{"nat p", "pool "},
-		{"link add l port p m", ""},
+		{"link add l port p m", "mtu mac "},
 		{"nonsense ", ""},
 	};
 	char words[512];

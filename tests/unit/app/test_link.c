@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 
 #include "err.h"
 #include "link.h"
+#include "link_address.h"
+#include "prefix.h"
 
 static struct port ports[2] = {{.name = "p0"}, {.name = "p1", .index = 1}};
 
@@ -250,6 +253,161 @@ test_detach_batch(void **state)
 	assert_int_equal(ns[0]->n_links, 0);
 }
 
+static void
+test_mac_and_mtu(void **state)
+{
+	static const struct rte_ether_addr given = {{0x02, 0, 0, 0, 0, 1}}, zero,
+					   group = {{0x03, 0, 0, 0, 0, 1}};
+	struct gateway *gw = *state;
+	struct link_spec spec = {"b", "p0", "red", NULL, 2, 0, .mtu = 68, .mac = &given};
+	struct link *a, *b, *other;
+	struct sl_err err;
+
+	assert_int_equal(add(gw, "red", "a", 1, 0), 0);
+	assert_int_equal(link_add(gw, &spec, NULL), 0);
+	assert_int_equal(add(gw, "blue", "a", 3, 0), 0);
+	a = link_first(netns_find(gw->netns, "red"));
+	b = a->next;
+	other = link_first(netns_find(gw->netns, "blue"));
+	assert_int_equal(a->mtu, 1500);
+	assert_int_equal(b->mtu, 68);
+	assert_true(rte_is_same_ether_addr(&b->mac, &given));
+	assert_true(rte_is_local_admin_ether_addr(&a->mac));
+	assert_true(rte_is_unicast_ether_addr(&a->mac));
+	assert_false(rte_is_same_ether_addr(&a->mac, &other->mac));
+
+	spec = (struct link_spec){"c", "p0", "red", NULL, 4, 0, .mac = &zero};
+	assert_int_equal(link_add(gw, &spec, &err), -EINVAL);
+	spec.mac = &group;
+	assert_int_equal(link_add(gw, &spec, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "MAC address"));
+	spec = (struct link_spec){"c", "p0", "red", NULL, 4, 0, .mtu = 67};
+	assert_int_equal(link_add(gw, &spec, &err), -EINVAL);
+	assert_string_equal(err.msg, "MTU 67 is out of range: 68 to 65535");
+	spec.mtu = 65536;
+	assert_int_equal(link_add(gw, &spec, &err), -EINVAL);
+}
+
+static struct prefix
+prefix(const char *text)
+{
+	struct prefix p;
+
+	assert_int_equal(prefix_parse(&p, text, "test", NULL), 0);
+	return p;
+}
+
+static int
+address_add(struct link *l, const char *text, struct sl_err *err)
+{
+	struct prefix p = prefix(text);
+
+	return link_address_add(l, &p, err);
+}
+
+static void
+test_address_refusals(void **state)
+{
+	static const struct {
+		const char *address;
+		int ret;
+		const char *msg;
+	} cases[] = {
+		{"0.0.0.0/0", -EINVAL, "0.0.0.0/0 is an address of no host"},
+		{"0.1.2.3/24", -EINVAL, "of no host"},
+		{"127.0.0.1/8", -EINVAL, "loopback"},
+		{"224.0.0.1/24", -EINVAL, "multicast"},
+		{"255.255.255.255/32", -EINVAL, "broadcast"},
+		{"10.0.0.255/24", -EINVAL, "broadcast"},
+		{"10.0.0.0/24", -EINVAL, "the network itself"},
+		{"::/64", -EINVAL, "of no host"},
+		{"::1/128", -EINVAL, "loopback"},
+		{"ff02::1/64", -EINVAL, "multicast"},
+		{"::ffff:10.0.0.1/128", -EINVAL, "IPv4-mapped"},
+		{"192.0.2.1/24", -EEXIST, "link \"a\" of namespace \"red\" already"},
+		{"192.0.2.1/32", -EEXIST, "already"},
+		{"192.0.2.0/31", 0, NULL},
+		{"192.0.2.255/32", 0, NULL},
+		{"2001:db8::/64", 0, NULL},
+	};
+	struct gateway *gw = *state;
+	struct netns *red = netns_find(gw->netns, "red");
+	struct link *a, *b;
+	struct sl_err err;
+	unsigned int i;
+	char text[32];
+
+	assert_int_equal(add(gw, "red", "a", 1, 0), 0);
+	assert_int_equal(add(gw, "red", "b", 2, 0), 0);
+	assert_int_equal(add(gw, "blue", "a", 3, 0), 0);
+	a = link_first(red);
+	b = a->next;
+	assert_int_equal(address_add(a, "192.0.2.1/24", NULL), 0);
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		assert_int_equal(address_add(b, cases[i].address, &err), cases[i].ret);
+		if (cases[i].ret != 0)
+			assert_non_null(strstr(err.msg, cases[i].msg));
+	}
+	/* Another namespace is another world. */
+	assert_int_equal(
+		address_add(link_first(netns_find(gw->netns, "blue")), "192.0.2.1/24", NULL), 0);
+	for (i = 1; i < LINK_ADDRESSES_MAX; i++) {
+		snprintf(text, sizeof(text), "10.0.%u.1/24", i);
+		assert_int_equal(address_add(a, text, NULL), 0);
+	}
+	assert_int_equal(address_add(a, "10.1.0.1/24", &err), -ENOSPC);
+	assert_non_null(strstr(err.msg, "has 64, the most"));
+}
+
+static const char *
+chosen(const struct link *l, uint8_t family, const char *dst)
+{
+	struct prefix to = prefix(dst != NULL ? dst : "::");
+	const struct link_address *a = link_address(l, family, dst != NULL ? &to.addr : NULL);
+	static const char *const names[] = {"10.0.0.1/8", "10.1.0.1/16", "192.0.2.1/24",
+		"fe80::1/64", "2001:db8::1/64"};
+	struct prefix p;
+	unsigned int i;
+
+	for (i = 0; a != NULL && i < RTE_DIM(names); i++) {
+		p = prefix(names[i]);
+		if (link_address_find(l, &p) == a)
+			return names[i];
+	}
+	return "none";
+}
+
+static void
+test_address_choice(void **state)
+{
+	struct gateway *gw = *state;
+	struct prefix p = prefix("10.0.0.1/8"), on = prefix("10.1.2.3"), off = prefix("1.2.3.4");
+	struct link *a;
+
+	assert_int_equal(add(gw, "red", "a", 1, 0), 0);
+	a = link_first(netns_find(gw->netns, "red"));
+	assert_string_equal(chosen(a, TUPLE_IPV4, NULL), "none");
+	assert_int_equal(address_add(a, "10.0.0.1/8", NULL), 0);
+	assert_int_equal(address_add(a, "fe80::1/64", NULL), 0);
+	assert_int_equal(address_add(a, "192.0.2.1/24", NULL), 0);
+	assert_int_equal(address_add(a, "10.1.0.1/16", NULL), 0);
+	assert_string_equal(chosen(a, TUPLE_IPV4, NULL), "10.0.0.1/8");
+	assert_string_equal(chosen(a, TUPLE_IPV4, "8.8.8.8"), "10.0.0.1/8");
+	assert_string_equal(chosen(a, TUPLE_IPV4, "192.0.2.9"), "192.0.2.1/24");
+	assert_string_equal(chosen(a, TUPLE_IPV4, "10.1.2.3"), "10.1.0.1/16");
+	assert_string_equal(chosen(a, TUPLE_IPV6, "2001:db8::9"), "fe80::1/64");
+	assert_int_equal(address_add(a, "2001:db8::1/64", NULL), 0);
+	assert_string_equal(chosen(a, TUPLE_IPV6, NULL), "2001:db8::1/64");
+	assert_string_equal(chosen(a, TUPLE_IPV6, "fe80::7"), "fe80::1/64");
+
+	assert_true(link_has_address(a, TUPLE_IPV4, &p.addr));
+	assert_int_equal(link_on_link(a, TUPLE_IPV4, &on.addr), 16);
+	assert_int_equal(link_on_link(a, TUPLE_IPV4, &off.addr), -1);
+	link_address_delete(link_address_find(a, &p));
+	assert_false(link_has_address(a, TUPLE_IPV4, &p.addr));
+	assert_string_equal(chosen(a, TUPLE_IPV4, NULL), "192.0.2.1/24");
+}
+
 int
 main(void)
 {
@@ -259,6 +417,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_peers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_delete, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_detach_batch, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mac_and_mtu, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_address_refusals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_address_choice, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
