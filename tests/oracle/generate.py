@@ -154,6 +154,9 @@ class Sctp:
         return f'{self.ends[side]} > {self.ends[1 - side]} sctp tag={tag} {" ".join(chunks)}'
 
 
+PROTOCOLS = ((Tcp, 8), (Sctp, 2), (Udp, 1), (Icmp, 1))
+
+
 def error(rng, about):
     """An ICMP error about an earlier packet, from a router or an end, to its sender or another."""
     p = Packet(about)
@@ -168,7 +171,7 @@ def one(rng, name):
     s = scenario.Scenario(name)
     s.knobs = {key: str(value) for key, value in KNOBS if rng.random() < 0.1}
     s.invalid = 'pass' if rng.random() < 0.2 else 'drop'
-    kinds = [pick(rng, ((Tcp, 8), (Sctp, 2), (Udp, 1), (Icmp, 1))) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    kinds = [pick(rng, PROTOCOLS) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
     flows = [kind(rng, *rng.choice(HOSTS)) for kind in kinds]
     texts = []
     for _ in range(rng.randint(*LENGTH)):
