@@ -47,7 +47,7 @@ entry_free(struct ct_thread *t, struct ct_entry *e)
 {
 	__atomic_store_n(&e->gen, e->gen + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->life, CT_FREE, __ATOMIC_RELEASE);
-	ct_ids_put(&t->ct->entry_ids, &t->entry_ids, ct_index(t->ct, e));
+	sl_ids_put(&t->ct->entry_ids, &t->entry_ids, ct_index(t->ct, e));
 }
 
 static enum ct_verdict
@@ -136,14 +136,14 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 
 	if (check_max(t, p) != CT_OK)
 		return CT_DROP;
-	id = ct_ids_get(&t->ct->entry_ids, &t->entry_ids);
+	id = sl_ids_get(&t->ct->entry_ids, &t->entry_ids);
 	if (unlikely(id == 0)) {
 		p->reason = SL_DROP_CT_TABLE_FULL;
 		return CT_DROP;
 	}
 	e = &t->ct->pool[id];
 	if (!tuple_invert(&e->reply.tuple, &p->tuple)) {
-		ct_ids_put(&t->ct->entry_ids, &t->entry_ids, id);
+		sl_ids_put(&t->ct->entry_ids, &t->entry_ids, id);
 		return invalid(t, p, SL_DROP_INV_ICMP_TYPE);
 	}
 	embryo_init(e, p, now);

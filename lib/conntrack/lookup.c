@@ -68,7 +68,7 @@ static void
 expect_new(struct ct_thread *t, struct pkt *p)
 {
 	const struct ct *ct = t->ct;
-	uint32_t id = ct_ids_peek(&t->entry_ids, t->expected++), line;
+	uint32_t id = sl_ids_peek(&t->entry_ids, t->expected++), line;
 	const char *e = (const char *)&ct->pool[id];
 	struct tuple reply;
 

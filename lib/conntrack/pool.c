@@ -20,7 +20,7 @@
 static uint32_t
 cached_ids(const struct ct *ct)
 {
-	return ct->n_threads * CT_IDS_CACHE;
+	return ct->n_threads * SL_IDS_CACHE;
 }
 
 static uint32_t
@@ -51,7 +51,7 @@ overflow_expected(const struct ct *ct, uint32_t max)
 }
 
 static void
-set_limit(struct ct_ids *ids, uint32_t limit)
+set_limit(struct sl_ids *ids, uint32_t limit)
 {
 	sl_lock(&ids->lock);
 	ids->limit = RTE_MAX(ids->limit, limit);
@@ -127,9 +127,9 @@ reserve(struct ct *ct, struct sl_err *err)
 	if (ret == 0)
 		ret = sl_region_grow(&ct->stripe_region, stripes, err);
 	if (ret == 0)
-		ret = ct_ids_init(&ct->entry_ids, entries, err);
+		ret = sl_ids_init(&ct->entry_ids, entries, err);
 	if (ret == 0)
-		ret = ct_ids_init(&ct->line_ids, lines, err);
+		ret = sl_ids_init(&ct->line_ids, lines, err);
 	ct->pool = (struct ct_entry *)(void *)ct->pool_region.base;
 	ct->slot = (struct ct_slot *)(void *)ct->slot_region.base;
 	ct->overflow = (struct ct_line *)(void *)ct->overflow_region.base;
@@ -211,8 +211,8 @@ ct_destroy(struct ct *ct)
 	for (i = 0; ct->thread != NULL && i < ct->n_threads; i++)
 		free(ct->thread[i]);
 	free(ct->thread);
-	ct_ids_fini(&ct->entry_ids);
-	ct_ids_fini(&ct->line_ids);
+	sl_ids_fini(&ct->entry_ids);
+	sl_ids_fini(&ct->line_ids);
 	sl_region_release(&ct->pool_region);
 	sl_region_release(&ct->slot_region);
 	sl_region_release(&ct->overflow_region);

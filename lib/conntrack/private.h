@@ -5,7 +5,7 @@
  *
  * Locks, in the order in which they may nest:
  *   stripes   guard the lines of a hash table: slots, chains, versions
- *   ids       leaf: a depot of free indices
+ *   ids       leaf: a depot of free indices (ids.h)
  *   entry     guards an entry's changing fields; taken with no stripe held, holds no stripe
  * An index found in a line under its stripe belongs to an entry whose tuples stay as they are until
  * the stripe is released, since unlinking needs it.
@@ -21,6 +21,7 @@
 #include <rte_prefetch.h>
 
 #include "conntrack.h"
+#include "ids.h"
 #include "mem.h"
 #include "proto.h"
 #include "rcu.h"
@@ -28,7 +29,6 @@
 
 #define CT_SLOTS       8u    /* references to a line */
 #define CT_STRIPES     1024u /* CT_BUCKETS_MIN / CT_SLOTS: each stripe has a line in any table */
-#define CT_IDS_CACHE   512u
 #define CT_SWEEP_BATCH 32u
 
 /* Slots that a thread sweeps for each entry it inserts: the pool is gone through once in the time
@@ -62,21 +62,6 @@ struct ct_lines {
 	struct sl_region region;
 };
 
-/* Free indices of a type-stable array: the depot. Those never used start at high_water. */
-struct ct_ids {
-	struct sl_lock lock;
-	uint32_t *stack; /* guarded by lock, as all below; high_water is also read without it */
-	uint32_t n;
-	uint32_t high_water;
-	uint32_t limit; /* indices below it may be handed out */
-	struct sl_region region;
-};
-
-struct ct_ids_cache {
-	uint32_t n;
-	uint32_t id[CT_IDS_CACHE];
-};
-
 /* What walks read of an entry, in an array beside the pool. Fields are written and read as relaxed
  * atomics: `life` mirrors the entry's, `deadline` is never later than the entry's. */
 struct ct_slot {
@@ -95,7 +80,7 @@ struct ct_thread {
 	uint32_t sweep_credit;  /* slots owed for what was inserted */
 	uint32_t expected;      /* new connections of this burst that were prefetched for */
 	struct ct_stats stats;
-	struct ct_ids_cache entry_ids, line_ids;
+	struct sl_ids_cache entry_ids, line_ids;
 } __rte_cache_aligned;
 
 struct ct {
@@ -119,8 +104,8 @@ struct ct {
 	struct sl_region pool_region, slot_region, overflow_region, stripe_region;
 
 	/* written by all threads, seldom */
-	struct ct_ids entry_ids __rte_cache_aligned;
-	struct ct_ids line_ids __rte_cache_aligned;
+	struct sl_ids entry_ids __rte_cache_aligned;
+	struct sl_ids line_ids __rte_cache_aligned;
 	struct sl_lock sweep_lock __rte_cache_aligned;
 	uint32_t sweep_cursor;  /* guarded by it: where the next part begins */
 	uint32_t sweep_pass_ms; /* guarded by it: when the sweep last began at the pool's start */
@@ -166,23 +151,6 @@ static inline uint32_t
 ct_chain_max(const struct ct_lines *l)
 {
 	return __atomic_load_n(&l->chain_max, __ATOMIC_RELAXED);
-}
-
-/* ---- ids.c ---- */
-
-/* limit: how many indices there may ever be (0 is never handed out). */
-int ct_ids_init(struct ct_ids *ids, uint32_t limit, struct sl_err *err);
-void ct_ids_fini(struct ct_ids *ids);
-
-/* An index, or 0 when there is none left. */
-uint32_t ct_ids_get(struct ct_ids *ids, struct ct_ids_cache *cache);
-void ct_ids_put(struct ct_ids *ids, struct ct_ids_cache *cache, uint32_t id);
-
-/* The index that the next ct_ids_get() of this thread gives, or 0 when the cache is empty. */
-static inline uint32_t
-ct_ids_peek(const struct ct_ids_cache *cache, unsigned int ahead)
-{
-	return cache->n > ahead ? cache->id[cache->n - 1 - ahead] : 0;
 }
 
 /* ---- pool.c ---- */

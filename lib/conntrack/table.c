@@ -186,7 +186,7 @@ chain_add(struct ct_thread *t, const struct ct_lines *l, uint64_t hash, uint32_t
 	}
 	used = slots_used(line);
 	if (used == CT_SLOTS) {
-		id = hops < chain_max ? ct_ids_get(&ct->line_ids, &t->line_ids) : 0;
+		id = hops < chain_max ? sl_ids_get(&ct->line_ids, &t->line_ids) : 0;
 		if (id == 0)
 			return -ENOSPC;
 		chain_begin(head);
@@ -252,7 +252,7 @@ chain_remove(struct ct_thread *t, const struct ct_lines *l, uint64_t hash, uint3
 		uint32_t id = at.before_last->next;
 
 		__atomic_store_n(&at.before_last->next, 0, __ATOMIC_RELEASE);
-		ct_ids_put(&t->ct->line_ids, &t->line_ids, id);
+		sl_ids_put(&t->ct->line_ids, &t->line_ids, id);
 	}
 	chain_end(head);
 }
@@ -339,7 +339,7 @@ ct_lines_free_overflow(struct ct_thread *t, struct ct_lines *l)
 			for (s = 0; s < CT_SLOTS; s++)
 				slot_set(line, s, 0, 0);
 			__atomic_store_n(&line->next, 0, __ATOMIC_RELEASE);
-			ct_ids_put(&ct->line_ids, &t->line_ids, id);
+			sl_ids_put(&ct->line_ids, &t->line_ids, id);
 		}
 	}
 }

@@ -279,7 +279,7 @@ check_unique(struct ct_thread *t)
 
 /* Each index ever handed out is in the depot or in a thread's cache. */
 static void
-check_ids(const struct ct_ids *ids, size_t cache_offset)
+check_ids(const struct sl_ids *ids, size_t cache_offset)
 {
 	uint32_t n = ids->n;
 	unsigned int i;
@@ -287,7 +287,7 @@ check_ids(const struct ct_ids *ids, size_t cache_offset)
 	for (i = 0; i <= n_workers; i++) {
 		const char *t = (const char *)ct_thread(ct, i);
 
-		n += ((const struct ct_ids_cache *)(const void *)(t + cache_offset))->n;
+		n += ((const struct sl_ids_cache *)(const void *)(t + cache_offset))->n;
 	}
 	REQUIRE(n == ids->high_water - 1);
 }
