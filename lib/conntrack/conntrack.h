@@ -45,10 +45,21 @@ enum ct_event { CT_EVENT_NEW, CT_EVENT_UPDATE, CT_EVENT_DESTROY };
 #define CT_CHANGED_STATUS 0x02
 #define CT_CHANGED_MARK   0x04
 
+/*
+ * What conntrack tells the application. Each may be NULL.
+ *
+ *   destroyed  the connection is gone: what the application has stored in the entry is to be
+ *              given back. Called once, with nothing held, by whoever owns the destruction: both
+ *              tuples are unlinked, and the entry is freed when this returns.
+ *   aborted    an embryo came to nothing (ct_abort(), or a commit that is neither CT_OK nor
+ *              CT_CLASH): the same, but it has never been in the table.
+ *   closed     a packet has brought a TCP connection to TIME_WAIT or CLOSE. Called under the
+ *              entry's lock, so it may take leaf locks only; may be called more than once.
+ */
 struct ct_ops {
-	/* Called with nothing held, by whoever owns the destruction, after both tuples are unlinked
-	 * and before the entry is freed. May be NULL. */
 	void (*destroyed)(void *app, struct ct_thread *t, struct ct_entry *e);
+	void (*aborted)(void *app, struct ct_thread *t, struct ct_entry *e);
+	void (*closed)(void *app, struct ct_thread *t, struct ct_entry *e);
 	/*
 	 * Called while ct_listen() is on, may be NULL without it: NEW before anyone else can find
 	 * the entry (under its stripes), UPDATE under its lock, DESTROY by the owner of the

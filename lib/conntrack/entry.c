@@ -50,6 +50,17 @@ entry_free(struct ct_thread *t, struct ct_entry *e)
 	sl_ids_put(&t->ct->entry_ids, &t->entry_ids, ct_index(t->ct, e));
 }
 
+/* An embryo that came to nothing: what it holds of others goes back. */
+static void
+embryo_free(struct ct_thread *t, struct ct_entry *e)
+{
+	const struct ct_ops *ops = &t->ct->ops;
+
+	if (ops->aborted != NULL)
+		ops->aborted(ops->app, t, e);
+	entry_free(t, e);
+}
+
 static enum ct_verdict
 check_max(struct ct_thread *t, struct pkt *p)
 {
@@ -169,7 +180,7 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 void
 ct_abort(struct ct_thread *t, struct pkt *p)
 {
-	entry_free(t, p->ct);
+	embryo_free(t, p->ct);
 	p->ct = NULL;
 }
 
@@ -225,7 +236,7 @@ ct_try_commit(struct ct_thread *t, struct pkt *p)
 	count(t, p->ns, -1);
 	if (ret == -SL_DROP_CT_CLASH)
 		return CT_CLASH;
-	entry_free(t, e);
+	embryo_free(t, e);
 	if (ret > 0) {
 		p->flags |= PKT_RACE_LOST;
 		netns_counter_add(&t->stats.race_lost, 1);
@@ -334,6 +345,15 @@ tell_tracked(struct ct_thread *t, const struct ct_entry *e, const struct pkt *p,
 		ct_tell(t, e, CT_EVENT_UPDATE, changed);
 }
 
+/* A packet that took effect on a TCP connection has left it in TIME_WAIT or CLOSE, whatever it was
+ * in before. */
+static inline bool
+tcp_closed(const struct ct_entry *e, const struct pkt *p)
+{
+	return p->tuple.proto == IPPROTO_TCP && (e->proto.tcp.state == CT_TCP_TIME_WAIT ||
+							e->proto.tcp.state == CT_TCP_CLOSE);
+}
+
 enum ct_verdict
 ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
@@ -357,6 +377,8 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 			e->status |= CT_SEEN_REPLY;
 		if (ctx.knobs->acct && v == CT_PROTO_OK)
 			account(e, p->ct_dir, p);
+		if (unlikely(tcp_closed(e, p)) && v == CT_PROTO_OK && t->ct->ops.closed != NULL)
+			t->ct->ops.closed(t->ct->ops.app, t, e);
 	}
 	ct_deadline_moved(t->ct, e, old);
 	if (unlikely(ct_listened(t->ct)) && v <= CT_PROTO_IGNORED)
