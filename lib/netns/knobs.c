@@ -80,10 +80,14 @@ const struct knob knob_list[] = {
 	BOOL(PREFIX "nf_conntrack_timestamp", timestamp, 0, "keep the start time of connections"),
 	SECONDS("nf_conntrack_udp_timeout", udp_timeout, 30, "UDP, until it is a stream"),
 	SECONDS("nf_conntrack_udp_timeout_stream", udp_timeout_stream, 120, "UDP, seen both ways"),
+	{"sluice.connlimit_max", KNOB_U32, FIELD(connlimit_max), 1, CT_MAX_LIMIT, 262144,
+		"keys that `ct count` counts by; init's is the maximum of all together"},
 	BOOL("sluice.icmp_inner_checksum", icmp_inner_checksum, 1,
 		"drop an ICMP error whose inner IP header has a wrong checksum"),
 	{"sluice.invalid", KNOB_INVALID, FIELD(invalid), KNOB_INVALID_AUTO, KNOB_INVALID_DROP,
 		KNOB_INVALID_AUTO, "INVALID packets: auto, kernel (the rules decide) or drop"},
+	{"sluice.ratelimit_keys", KNOB_U32, FIELD(ratelimit_keys), 1, CT_MAX_LIMIT, 4096,
+		"keys that a `limit rate … by …` keeps, when its rule is added"},
 };
 
 const unsigned int knob_count = RTE_DIM(knob_list);

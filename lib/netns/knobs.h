@@ -68,6 +68,8 @@ struct knobs {
 	uint32_t frag6_high_thresh;
 
 	uint32_t ct_max; /* nf_conntrack_max of the namespace; in init's block, the one for all */
+	uint32_t connlimit_max; /* keys of `ct count`, likewise */
+	uint32_t ratelimit_keys; /* buckets of a `limit rate … by …` made from now on */
 	uint8_t tcp_max_retrans;
 	bool tcp_loose;
 	bool tcp_be_liberal;
