@@ -6,8 +6,9 @@
  * match that fails ends the rule, a statement acts and goes on, and a verdict ends it. A verdict
  * is the last item, and there is at most one. What a match needs (`tcp dport` that the packet is
  * TCP, `ip saddr` that it is IPv4) is part of the match: a packet that lacks the field does not
- * match, whether the match is negated or not. What nft inserts by itself before a statement (`meta
- * nfproto ipv4` before `snat ip to`, `meta l4proto tcp` before `reject with tcp reset`) is an item.
+ * match, whether the match is negated or not. So it is with statements that are for one family
+ * or protocol (`reject with icmp …`, `reject with tcp reset`, `snat ip to`, `… by ip saddr`): other
+ * packets do not match the rule, and go on to the next.
  *
  * Rules are made by rule_parse() and not changed after it, but for `handle` and `counters`. They
  * are shared by reference count between the editable list of a namespace (rule_list.h) and what is
@@ -42,8 +43,8 @@ enum rule_field {
 	RULE_SCTP_SPORT,
 	RULE_SCTP_DPORT,
 	RULE_TCP_FLAGS,   /* [n] PKT_TCP_… (pkt.h) */
-	RULE_ICMP_TYPE,   /* [n] of an ICMP packet, over IPv4 or not */
-	RULE_ICMPV6_TYPE, /* [n] */
+	RULE_ICMP_TYPE,   /* [n] of an ICMP packet over IPv4 */
+	RULE_ICMPV6_TYPE, /* [n] of an ICMPv6 packet over IPv6 */
 	RULE_CT_STATE,    /* [n] one of RULE_STATE_… */
 	RULE_CT_MARK,     /* [n]; no connection: no match */
 	RULE_CT_ZONE,     /* [n]; no connection and no zone set: no match */
@@ -96,7 +97,7 @@ struct rule_match {
 	bool negate;
 	uint32_t mask; /* of fields with numbers; all ones where there is none */
 	uint32_t n;    /* ranges, 1 or more */
-	struct rule_range *range; /* ascending, without overlap, adjacent ones made one */
+	struct rule_range *range; /* ascending (n, or the bytes), without overlap */
 };
 
 enum rule_item_type {
@@ -166,9 +167,9 @@ struct rule_zone_set {
 };
 
 enum rule_reject_type {
-	RULE_REJECT_TCP_RESET,
-	RULE_REJECT_ICMP,   /* code: of ICMP destination unreachable */
-	RULE_REJECT_ICMPV6, /* code: of ICMPv6 destination unreachable */
+	RULE_REJECT_TCP_RESET, /* TCP only */
+	RULE_REJECT_ICMP,   /* code: of ICMP destination unreachable; IPv4 only */
+	RULE_REJECT_ICMPV6, /* code: of ICMPv6 destination unreachable; IPv6 only */
 	RULE_REJECT_ICMPX,  /* code: enum rule_icmpx, for the family of the packet */
 };
 
