@@ -167,7 +167,7 @@ enum ct_verdict ct_try_commit(struct ct_thread *t, struct pkt *p);
  * ct_try_commit() decides. The hash of the tuple is asked for first, and prefetched for.
  */
 uint64_t ct_tuple_hash(const struct ct_thread *t, const struct tuple *tuple);
-void ct_tuple_prefetch(const struct ct_thread *t, uint64_t hash);
+void ct_tuple_prefetch(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash);
 bool ct_tuple_taken(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash);
 
 /*
@@ -243,6 +243,29 @@ bool ct_flush_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filt
 
 /* Destroys all entries of namespaces that are not ALIVE: the one walk of a delete batch. */
 bool ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget,
+	uint64_t *destroyed);
+
+/*
+ * Own tables: a scope may have a table of its own for its TCP connections, so that the chains of
+ * others are not in its way. Entries stay in the one pool, so walks, maxima and expiry see no
+ * difference.
+ *
+ * Create before the scope has links, destroy when they are gone and no entry is left, a grace
+ * period after the last worker could look one up. buckets: 1 … CT_OWN_BUCKETS_MAX, rounded up to
+ * 2^n. -EINVAL, -EEXIST, -ENOMEM.
+ */
+#define CT_OWN_BUCKETS_MAX (1u << 24)
+int ct_own_create(struct ct *ct, uint32_t scope, uint32_t buckets, struct sl_err *err);
+void ct_own_destroy(struct ct_thread *t, uint32_t scope);
+
+/* Buckets of the scope's own table; 0: it shares the one of all. */
+uint32_t ct_own_buckets(const struct ct *ct, uint32_t scope);
+
+/*
+ * Destroys what is in an own table whose namespace is DYING, looking at no other: a slice of some
+ * lines from *line on, which begins at 0 and is moved. True while there is more.
+ */
+bool ct_own_purge_slice(struct ct_thread *t, uint32_t scope, uint32_t *line, unsigned int lines,
 	uint64_t *destroyed);
 
 /* Counters of one thread, as conntrack -S names them where it has them. Written by the thread. */

@@ -96,7 +96,7 @@ ct_track_bad(struct ct_thread *t, struct pkt *p)
 static struct ct_entry *
 find_locked(struct ct_thread *t, struct pkt *p)
 {
-	struct sl_stripe *s = &t->ct->stripe[ct_stripe_of(p->hash)];
+	struct sl_stripe *s = ct_stripe(t->ct, ct_lines_of(t->ct, &p->tuple), p->hash);
 	struct ct_entry *e;
 	unsigned int dir;
 
@@ -216,6 +216,7 @@ ct_try_commit(struct ct_thread *t, struct pkt *p)
 {
 	struct ct *ct = t->ct;
 	struct ct_entry *e = p->ct;
+	const struct ct_lines *l = ct_lines_of(ct, &e->orig.tuple);
 	uint64_t hash[2] = {p->hash, p->ct_reply_hash};
 	struct sl_stripes s;
 	int ret;
@@ -223,7 +224,7 @@ ct_try_commit(struct ct_thread *t, struct pkt *p)
 	if (hash[1] == 0)
 		hash[1] = sl_hash(&ct->hasher, &e->reply.tuple);
 	count(t, p->ns, 1);
-	sl_stripes_lock(&s, &ct->stripe[ct_stripe_of(hash[0])], &ct->stripe[ct_stripe_of(hash[1])]);
+	sl_stripes_lock(&s, ct_stripe(ct, l, hash[0]), ct_stripe(ct, l, hash[1]));
 	ret = insert(t, p, hash);
 	sl_stripes_unlock(&s);
 	if (likely(ret == 0)) {
@@ -268,10 +269,11 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	uint64_t hash[CT_SWEEP_BATCH][2];
 	struct ct *ct = t->ct;
-	const struct ct_lines *l = sl_rcu_dereference(&ct->lines);
+	const struct ct_lines *l;
 	unsigned int i, d;
 
 	for (i = 0; i < n; i++) {
+		l = ct_lines_of(ct, &e[i]->orig.tuple);
 		for (d = 0; d < 2; d++) {
 			hash[i][d] = sl_hash(&ct->hasher, ct_tuple(e[i], d));
 			__builtin_prefetch(ct_head(l, hash[i][d]), 1);

@@ -26,12 +26,11 @@ void
 ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
 {
 	const struct ct *ct = t->ct;
-	const struct ct_lines *l = sl_rcu_dereference(&ct->lines);
 	unsigned int i;
 
 	sl_hash_bulk(&ct->hasher, &p->tuple, sizeof(*p), n, &p->hash, sizeof(*p));
 	for (i = 0; i < n; i++)
-		rte_prefetch0(ct_head(l, p[i].hash));
+		rte_prefetch0(ct_head(ct_lines_of(ct, &p[i].tuple), p[i].hash));
 	netns_counter_add(&t->stats.lookups, n);
 	t->expected = 0;
 }
@@ -78,14 +77,14 @@ expect_new(struct ct_thread *t, struct pkt *p)
 		__builtin_prefetch(e + line, 1);
 	__builtin_prefetch(&ct->slot[id], 1);
 	p->ct_reply_hash = sl_hash(&ct->hasher, &reply);
-	__builtin_prefetch(ct_head(sl_rcu_dereference(&ct->lines), p->ct_reply_hash), 1);
+	__builtin_prefetch(ct_head(ct_lines_of(ct, &reply), p->ct_reply_hash), 1);
 }
 
 unsigned int
 ct_lookup_match(struct ct_thread *t, struct pkt *p)
 {
 	const struct ct *ct = t->ct;
-	const struct ct_line *l = ct_head(sl_rcu_dereference(&ct->lines), p->hash);
+	const struct ct_line *l = ct_head(ct_lines_of(ct, &p->tuple), p->hash);
 
 	p->ct_ref = REF_NONE;
 	p->ct_reply_hash = 0;
@@ -122,13 +121,16 @@ match_next(struct ct_thread *t, struct pkt *p, const struct ct_line *at)
 void
 ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
 {
-	const struct ct_lines *lines = sl_rcu_dereference(&t->ct->lines);
 	const struct ct_line *at[CT_LOOKUP_MAX];
-	unsigned int i, waiting = 1, round;
+	unsigned int i, waiting = 1, round, longest = 0;
+	const struct ct_lines *lines;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		lines = ct_lines_of(t->ct, &p[i].tuple);
+		longest = RTE_MAX(longest, ct_chain_max(lines));
 		at[i] = ct_head(lines, p[i].hash);
-	for (round = 0; waiting > 0 && round < ct_chain_max(lines); round++) {
+	}
+	for (round = 0; waiting > 0 && round < longest; round++) {
 		waiting = 0;
 		for (i = 0; i < n; i++) {
 			if (p[i].ct_ref != REF_MORE)
@@ -187,9 +189,9 @@ ct_tuple_hash(const struct ct_thread *t, const struct tuple *tuple)
 }
 
 void
-ct_tuple_prefetch(const struct ct_thread *t, uint64_t hash)
+ct_tuple_prefetch(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash)
 {
-	rte_prefetch0(ct_head(sl_rcu_dereference(&t->ct->lines), hash));
+	rte_prefetch0(ct_head(ct_lines_of(t->ct, tuple), hash));
 }
 
 bool

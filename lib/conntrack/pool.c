@@ -204,6 +204,7 @@ ct_destroy(struct ct *ct)
 
 	if (ct == NULL)
 		return;
+	ct_own_fini(ct);
 	if (ct->lines != NULL)
 		ct_lines_destroy(ct->lines->next);
 	ct_lines_destroy(ct->lines);

@@ -17,6 +17,8 @@
 #include <emmintrin.h>
 #endif
 
+#include <netinet/in.h>
+
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
@@ -56,6 +58,7 @@ _Static_assert(sizeof(struct ct_line) == RTE_CACHE_LINE_SIZE, "a bucket line is 
 struct ct_lines {
 	struct ct_line *line;
 	uint32_t mask; /* lines - 1 */
+	uint32_t stripe_mask; /* CT_STRIPES - 1, or mask where that is less */
 	uint32_t chain_max; /* read with ct_chain_max(): raised with nf_conntrack_max */
 	struct ct_lines *next;
 	bool moved[CT_STRIPES];
@@ -86,7 +89,8 @@ struct ct_thread {
 struct ct {
 	/* constant after creation, or changed seldom */
 	struct sl_hasher hasher;
-	struct ct_lines *lines; /* RCU */
+	struct ct_lines *lines; /* RCU; the table of all that have none of their own */
+	struct ct_lines **own;  /* by scope, own tables for TCP (RCU); NULL while there are none */
 	struct ct_entry *pool;
 	struct ct_slot *slot;
 	struct ct_line *overflow;
@@ -101,7 +105,7 @@ struct ct {
 	struct ct_lines *retired; /* the old lines between finish and release of a resize */
 	uint32_t resize_next;     /* first stripe that is not moved yet */
 	uint32_t resize_buckets;
-	struct sl_region pool_region, slot_region, overflow_region, stripe_region;
+	struct sl_region pool_region, slot_region, overflow_region, stripe_region, own_region;
 
 	/* written by all threads, seldom */
 	struct sl_ids entry_ids __rte_cache_aligned;
@@ -135,10 +139,29 @@ ct_head(const struct ct_lines *l, uint64_t hash)
 	return &l->line[(uint32_t)hash & l->mask];
 }
 
-static inline uint32_t
-ct_stripe_of(uint64_t hash)
+/*
+ * The table that a tuple is in. A scope has an own one for its TCP connections, or not, as long as
+ * it has links, so no tuple ever changes tables. Both tuples of a connection are in the same.
+ */
+static inline struct ct_lines *
+ct_lines_of(const struct ct *ct, const struct tuple *key)
 {
-	return (uint32_t)hash & (CT_STRIPES - 1);
+	struct ct_lines **own = sl_rcu_dereference(&ct->own), *l;
+
+	/* Of a packet that is nobody's the scope has no meaning. */
+	if (unlikely(own != NULL) && key->proto == IPPROTO_TCP && key->scope < NETNS_MAX) {
+		l = sl_rcu_dereference(&own[key->scope]);
+		if (l != NULL)
+			return l;
+	}
+	return sl_rcu_dereference(&ct->lines);
+}
+
+/* All tables share the stripes: they are for writers, which hold them for a moment. */
+static inline struct sl_stripe *
+ct_stripe(const struct ct *ct, const struct ct_lines *l, uint64_t hash)
+{
+	return &ct->stripe[(uint32_t)hash & l->stripe_mask];
 }
 
 #define CT_LOOKUP_MAX 64u
@@ -245,6 +268,15 @@ ct_resizing(const struct ct *ct)
 /* The entry with that key in one line, as ct_find(). */
 struct ct_entry *ct_find_in_line(const struct ct *ct, const struct ct_line *l,
 	const struct tuple *key, uint16_t tag, uint32_t *gen, unsigned int *dir);
+
+/* ---- walk.c ---- */
+
+/* Destroys entry i if its namespace is not ALIVE; true if it did. */
+bool ct_purge_index(struct ct_thread *t, uint32_t i);
+
+/* ---- own.c ---- */
+
+void ct_own_fini(struct ct *ct);
 
 /* ---- entry.c ---- */
 

@@ -48,9 +48,8 @@ ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl
 	}
 	l->line = (struct ct_line *)(void *)l->region.base;
 	l->mask = n - 1;
-	/* Four times what an even spread of a full pool gives, and room for chance in small
-	 * tables. */
-	l->chain_max = 16 + (uint32_t)((uint64_t)max * 2 * 4 / buckets);
+	l->stripe_mask = RTE_MIN(n, CT_STRIPES) - 1;
+	ct_lines_bound(l, max);
 	*out = l;
 	return 0;
 }
@@ -123,7 +122,7 @@ ct_find(const struct ct *ct, const struct tuple *key, uint64_t hash, uint32_t *g
 	const struct ct_lines *l;
 	struct ct_entry *e = NULL;
 
-	for (l = sl_rcu_dereference(&ct->lines); l != NULL && e == NULL;
+	for (l = ct_lines_of(ct, key); l != NULL && e == NULL;
 		l = __atomic_load_n(&l->next, __ATOMIC_ACQUIRE))
 		e = find_in_chain(ct, l, key, hash, gen, dir);
 	return e;
@@ -131,14 +130,13 @@ ct_find(const struct ct *ct, const struct tuple *key, uint64_t hash, uint32_t *g
 
 /* ---- writers: all below under the stripe of the chain ---- */
 
-/* The lines where the chains of a stripe are now. */
-static struct ct_lines *
-lines_of(const struct ct *ct, uint32_t stripe)
+/* Where the chain of a hash is now, of a table whose lines may just be moving. */
+static const struct ct_lines *
+lines_now(const struct ct_lines *l, uint64_t hash)
 {
-	struct ct_lines *l = sl_rcu_dereference(&ct->lines);
-	struct ct_lines *next = __atomic_load_n(&l->next, __ATOMIC_ACQUIRE);
+	const struct ct_lines *next = __atomic_load_n(&l->next, __ATOMIC_ACQUIRE);
 
-	return next != NULL && l->moved[stripe] ? next : l;
+	return next != NULL && l->moved[(uint32_t)hash & l->stripe_mask] ? next : l;
 }
 
 static inline void
@@ -260,8 +258,8 @@ chain_remove(struct ct_thread *t, const struct ct_lines *l, uint64_t hash, uint3
 int
 ct_link(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
 {
-	const struct ct_lines *l0 = lines_of(t->ct, ct_stripe_of(hash[0]));
-	const struct ct_lines *l1 = lines_of(t->ct, ct_stripe_of(hash[1]));
+	const struct ct_lines *l = ct_lines_of(t->ct, &e->orig.tuple);
+	const struct ct_lines *l0 = lines_now(l, hash[0]), *l1 = lines_now(l, hash[1]);
 	uint32_t ref = ct_index(t->ct, e) << 1;
 	int ret;
 
@@ -278,12 +276,13 @@ void
 ct_unlink(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
 {
 	struct ct *ct = t->ct;
+	const struct ct_lines *l = ct_lines_of(ct, &e->orig.tuple);
 	uint32_t ref = ct_index(ct, e) << 1;
 	struct sl_stripes s;
 
-	sl_stripes_lock(&s, &ct->stripe[ct_stripe_of(hash[0])], &ct->stripe[ct_stripe_of(hash[1])]);
-	chain_remove(t, lines_of(ct, ct_stripe_of(hash[0])), hash[0], ref);
-	chain_remove(t, lines_of(ct, ct_stripe_of(hash[1])), hash[1], ref | CT_REPLY);
+	sl_stripes_lock(&s, ct_stripe(ct, l, hash[0]), ct_stripe(ct, l, hash[1]));
+	chain_remove(t, lines_now(l, hash[0]), hash[0], ref);
+	chain_remove(t, lines_now(l, hash[1]), hash[1], ref | CT_REPLY);
 	sl_stripes_unlock(&s);
 }
 

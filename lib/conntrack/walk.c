@@ -126,8 +126,8 @@ owner_alive(const struct ct *ct, const struct ct_slot *s)
 }
 
 /* The slot was read without a lock: who owns the entry now is decided under it. */
-static bool
-purge_index(struct ct_thread *t, uint32_t i)
+bool
+ct_purge_index(struct ct_thread *t, uint32_t i)
 {
 	struct ct_entry *e = &t->ct->pool[i];
 	bool dead;
@@ -151,7 +151,7 @@ ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget, uint
 		uint32_t i = w->next++;
 
 		if (slot_matches(&t->ct->slot[i], NULL) && !owner_alive(t->ct, &t->ct->slot[i]))
-			n += purge_index(t, i);
+			n += ct_purge_index(t, i);
 	}
 	netns_counter_add(&t->stats.deleted, n);
 	*destroyed += n;
