@@ -123,17 +123,17 @@ test_worker(void **state)
 	char *text;
 	(void)state;
 
-	text = rendered(render_worker, "{\"worker\": 0, \"lcore\": 1, \"packets\": 9,"
+	text = rendered(render_worker, "{\"worker\": 0, \"core\": 1, \"packets\": 9,"
 		"\"busy_polls\": 3, \"idle_polls\": 2, \"packets_per_second\": 7,"
 		"\"load_percent\": 12.34, \"cycles_per_packet\": 81.25}");
-	assert_string_equal(text, "worker 0 lcore 1: load  12.3 %, 7 packets/s, "
+	assert_string_equal(text, "worker 0 core 1: load  12.3 %, 7 packets/s, "
 		"81.2 cycles/packet; since the start 9 packets, 3 busy, 2 idle polls\n");
 	free(text);
 	/* In replay there is nothing to tell of the machine. */
-	text = rendered(render_worker, "{\"worker\": 0, \"lcore\": null, \"packets\": 9,"
+	text = rendered(render_worker, "{\"worker\": 0, \"core\": null, \"packets\": 9,"
 		"\"busy_polls\": 3, \"idle_polls\": 2, \"packets_per_second\": null,"
 		"\"load_percent\": null, \"cycles_per_packet\": null}");
-	assert_string_equal(text, "worker 0 lcore -: load     - %, - packets/s, - cycles/packet; "
+	assert_string_equal(text, "worker 0 core -: load     - %, - packets/s, - cycles/packet; "
 		"since the start 9 packets, 3 busy, 2 idle polls\n");
 	free(text);
 }
