@@ -8,6 +8,7 @@
 
 static const struct command_handler *const families[] = {
 	commands_conntrack,
+	commands_events,
 	commands_link,
 	commands_netns,
 	commands_port,

@@ -78,23 +78,80 @@ status_list(uint16_t status)
 	return list;
 }
 
-json_t *
-ct_format_json(const struct ct_view *v, struct sl_now now)
+/* What is told of an entry beside the entry. */
+struct format {
+	const char *netns;
+	bool acct, timestamp;
+	uint64_t now_ns;
+};
+
+static json_t *
+format_entry(const struct ct_view *v, const struct format *f)
 {
 	const struct ct_entry *e = &v->entry;
 	const struct tuple *t = &e->orig.tuple;
 	const struct ct_proto *proto = ct_proto_of(t->family, t->proto);
-	const struct knobs *knobs = netns_knobs(e->ns);
 	json_t *o;
 
 	o = json_pack("{s:s, s:s, s:s, s:i, s:s?, s:I, s:o, s:I, s:i, s:n, s:o, s:o}", "netns",
-		e->ns->name, "family", t->family == TUPLE_IPV6 ? "ipv6" : "ipv4", "proto",
+		f->netns, "family", t->family == TUPLE_IPV6 ? "ipv6" : "ipv4", "proto",
 		ct_proto_name(t->proto), "protonum", t->proto, "state",
 		proto->state_name != NULL ? proto->state_name(e) : NULL, "timeout",
 		(json_int_t)(v->left_ms / (int)SL_MSEC_PER_SEC), "status", status_list(e->status),
 		"mark", (json_int_t)e->mark, "zone", t->zone, "helper", "orig",
-		direction(&e->orig, knobs->acct), "reply", direction(&e->reply, knobs->acct));
-	if (o != NULL && knobs->timestamp && now.ns >= e->start_ns)
-		add(o, "delta-time", (now.ns - e->start_ns) / SL_NSEC_PER_SEC);
+		direction(&e->orig, f->acct), "reply", direction(&e->reply, f->acct));
+	if (o != NULL && f->timestamp && f->now_ns >= e->start_ns)
+		add(o, "delta-time", (f->now_ns - e->start_ns) / SL_NSEC_PER_SEC);
+	return o;
+}
+
+json_t *
+ct_format_json(const struct ct_view *v, struct sl_now now)
+{
+	const struct netns *ns = v->entry.ns;
+	const struct format f = {ns->name, netns_knobs(ns)->acct, netns_knobs(ns)->timestamp,
+		now.ns};
+
+	return format_entry(v, &f);
+}
+
+static json_t *
+changed_list(uint8_t changed)
+{
+	json_t *list = json_array();
+
+	if (changed & CT_CHANGED_STATE)
+		json_array_append_new(list, json_string("STATE"));
+	if (changed & CT_CHANGED_STATUS)
+		json_array_append_new(list, json_string("STATUS"));
+	if (changed & CT_CHANGED_MARK)
+		json_array_append_new(list, json_string("MARK"));
+	return list;
+}
+
+json_t *
+ct_format_event(const struct event *ev, const struct ct_view *v, uint64_t wall_offset_ns)
+{
+	static const char *const names[] = {
+		[EVENT_CT_NEW] = "NEW",
+		[EVENT_CT_UPDATE] = "UPDATE",
+		[EVENT_CT_DESTROY] = "DESTROY",
+	};
+	bool end = ev->type == EVENT_CT_DESTROY;
+	const struct format f = {ev->netns, end && ev->ct.acct, end && ev->ct.timestamp, ev->ns};
+	json_t *o = json_pack("{s:s, s:f}", "event", names[ev->type], "time",
+		(double)((ev->ns + wall_offset_ns) / 1000) / 1000000);
+	json_t *entry = format_entry(v, &f);
+
+	if (o == NULL || json_object_update(o, entry) != 0) {
+		json_decref(o);
+		json_decref(entry);
+		return NULL;
+	}
+	json_decref(entry);
+	if (end && v->left_ms < (int)SL_MSEC_PER_SEC)
+		json_object_set_new(o, "timeout", json_null());
+	if (ev->type == EVENT_CT_UPDATE)
+		json_object_set_new(o, "changed", changed_list(ev->ct.changed));
 	return o;
 }

@@ -44,9 +44,11 @@ struct lane {
 struct event_subscription {
 	/* constant */
 	uint32_t types;
-	bool by_ns;
+	bool by_ns, kept;
 	uint32_t ns_id, ns_gen;
 	unsigned int n_lanes;
+	/* control only */
+	uint64_t told_lost;
 	struct lane lane[];
 };
 
@@ -198,6 +200,28 @@ events_open(struct events *e, uint32_t types, const struct netns *ns,
 	return 0;
 }
 
+int
+events_open_kept(struct events *e, uint32_t types, const struct netns *ns,
+	struct event_subscription **out, struct sl_err *err)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < EVENT_LISTENERS; i++) {
+		struct event_subscription *s = e->sub[i];
+
+		if (s != NULL && s->kept && s->types == types && s->by_ns == (ns != NULL) &&
+			(ns == NULL || (s->ns_id == ns->id && s->ns_gen == ns->gen))) {
+			*out = s;
+			return 0;
+		}
+	}
+	ret = events_open(e, types, ns, out, err);
+	if (ret == 0)
+		(*out)->kept = true;
+	return ret;
+}
+
 /* Makes the oldest record of the lane its head; false when there is none. */
 static bool
 lane_peek(struct lane *l)
@@ -249,14 +273,16 @@ events_read(struct event_subscription *s, struct event *ev, unsigned int max)
 }
 
 uint64_t
-events_lost(const struct event_subscription *s)
+events_lost(struct event_subscription *s)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, since;
 	unsigned int i;
 
 	for (i = 0; i < s->n_lanes; i++)
 		sum += __atomic_load_n(&s->lane[i].lost, __ATOMIC_RELAXED);
-	return sum;
+	since = sum - s->told_lost;
+	s->told_lost = sum;
+	return since;
 }
 
 void
@@ -264,6 +290,8 @@ events_close(struct events *e, struct event_subscription *s)
 {
 	unsigned int i;
 
+	if (s->kept)
+		return;
 	for (i = 0; i < EVENT_LISTENERS; i++)
 		if (e->sub[i] == s)
 			sl_rcu_publish(&e->sub[i], NULL);

@@ -12,7 +12,7 @@
  * struct event, at most EVENT_BODY_MAX bytes. Who emits asks events_wanted() first, and only then
  * has a struct event on its stack, on which it calls event_init() with the size of the body, fills
  * in the body, and gives it to events_emit(). Who listens opens a subscription to the type.
- * event_ct.c emits.
+ * event_ct.c and commands/events.c do the one and the other.
  */
 #ifndef EVENTS_H
 #define EVENTS_H
@@ -106,13 +106,21 @@ void events_emit(struct events *e, unsigned int thread, const struct netns *ns, 
 int events_open(struct events *e, uint32_t types, const struct netns *ns,
 	struct event_subscription **out, struct sl_err *err);
 
+/*
+ * For replay, where a command ends at once: the first call opens, and each later one with the same
+ * arguments gives the same subscription again, with what has come since. It stays open to the end.
+ */
+int events_open_kept(struct events *e, uint32_t types, const struct netns *ns,
+	struct event_subscription **out, struct sl_err *err);
+
 /* Takes up to max events, in the order in which they happened, those of one connection always in
  * its own; 0: none now. */
 unsigned int events_read(struct event_subscription *s, struct event *ev, unsigned int max);
 
-/* Events that its rings had no room for, so far. */
-uint64_t events_lost(const struct event_subscription *s);
+/* Events that its rings had no room for, since it was asked the last time. */
+uint64_t events_lost(struct event_subscription *s);
 
+/* A kept one stays open. */
 void events_close(struct events *e, struct event_subscription *s);
 
 #endif

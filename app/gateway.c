@@ -159,3 +159,14 @@ gateway_destroy(struct gateway *gw)
 	rte_mempool_free(gw->pool);
 	free(gw);
 }
+
+uint64_t
+gateway_wall_offset(struct gateway *gw)
+{
+	struct timespec ts;
+
+	if (gw->replay)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * SL_NSEC_PER_SEC + (uint64_t)ts.tv_nsec - gw->clock(gw).ns;
+}

@@ -57,6 +57,9 @@ int gateway_create(const struct gateway_config *config, struct gateway **out, st
 /* Workers have ended. Takes links and ports away and frees all. NULL is left alone. */
 void gateway_destroy(struct gateway *gw);
 
+/* Nanoseconds from the gateway's clock to the time of day, which a capture's clock is. */
+uint64_t gateway_wall_offset(struct gateway *gw);
+
 /* Threads that count: the workers and control. */
 static inline unsigned int
 gw_threads(const struct gateway *gw)

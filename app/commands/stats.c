@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "command.h"
+#include "events.h"
 #include "frag.h"
 #include "worker.h"
 
@@ -24,16 +25,20 @@ netns_stats(const struct gateway *gw, const struct netns *ns)
 static json_t *
 thread_stats(const struct gateway *gw, unsigned int thread)
 {
+	struct events_stats told;
 	struct ct_stats s;
 
 	ct_stats(gw->ct, thread, &s);
-	return json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "thread",
+	events_stats(gw->events, thread, &told);
+	return json_pack(
+		"{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "thread",
 		(json_int_t)thread, "role", thread < gw->n_workers ? "worker" : "control", "found",
 		(json_int_t)s.found, "invalid", (json_int_t)s.invalid, "insert",
 		(json_int_t)s.insert, "insert_failed", (json_int_t)s.insert_failed, "race_lost",
 		(json_int_t)s.race_lost, "expired", (json_int_t)s.expired, "deleted",
 		(json_int_t)s.deleted, "chain_too_long", (json_int_t)s.chain_too_long, "lookups",
-		(json_int_t)s.lookups, "swept", (json_int_t)s.swept);
+		(json_int_t)s.lookups, "swept", (json_int_t)s.swept, "events",
+		(json_int_t)told.emitted, "events_lost", (json_int_t)told.lost);
 }
 
 static int

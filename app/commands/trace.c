@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "command.h"
 #include "filter_sense.h"
@@ -142,15 +141,6 @@ make_filter(struct call *c, struct trace_filter *f)
 	return ret == 0 ? check_sense(c, f) : ret;
 }
 
-static uint64_t
-wall_offset(struct gateway *gw)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * SL_NSEC_PER_SEC + (uint64_t)ts.tv_nsec - gw->clock(gw).ns;
-}
-
 static int
 trace_run(struct call *c)
 {
@@ -173,7 +163,7 @@ trace_run(struct call *c)
 		return ret;
 	}
 	f->wanted = call_uint(c, "count");
-	f->wall_offset_ns = wall_offset(c->gw);
+	f->wall_offset_ns = gateway_wall_offset(c->gw);
 	c->state = f;
 	return 0;
 }

@@ -140,6 +140,14 @@ count_shown(const json_t *r, FILE *out)
 		integer_of(r, "count"));
 }
 
+static void
+events_shown(const json_t *r, FILE *out)
+{
+	(void)out;
+	fprintf(stderr, "%" JSON_INTEGER_FORMAT " flow events have been shown.\n",
+		integer_of(r, "count"));
+}
+
 static const struct render render_table[] = {
 	{"netns.list", netns_item, NULL},
 	{"link.list", link_item, NULL},
@@ -147,6 +155,7 @@ static const struct render render_table[] = {
 	{"sysctl", NULL, setting},
 	{"sysctl.list", setting, NULL},
 	{"conntrack.list", render_entry, count_shown},
+	{"conntrack.events", render_event, events_shown},
 	{"conntrack.count", NULL, just_count},
 	{"conntrack.delete", NULL, count_deleted},
 	{"conntrack.flush", NULL, count_deleted},

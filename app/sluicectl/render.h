@@ -26,8 +26,10 @@ void render_value(const json_t *v, FILE *out);
 /* The string of a field, "" when there is none. */
 const char *render_string(const json_t *object, const char *field);
 
-/* conntrack list (render_conntrack.c): the line that conntrack -L prints, "netns=NAME" before
- * it. */
+/* conntrack list: the line that conntrack -L prints, "netns=NAME" before it. */
 void render_entry(const json_t *entry, FILE *out);
+
+/* conntrack events: the line that conntrack -E prints, "netns=NAME" before it. */
+void render_event(const json_t *event, FILE *out);
 
 #endif

@@ -24,7 +24,7 @@ has_status(const json_t *entry, const char *name)
 	return false;
 }
 
-/* "name=value " when the field is there. */
+/* " name=value" when the field is there. */
 static void
 print_field(const json_t *object, const char *name, FILE *out)
 {
@@ -32,16 +32,15 @@ print_field(const json_t *object, const char *name, FILE *out)
 
 	if (v == NULL)
 		return;
-	fprintf(out, "%s=", name);
+	fprintf(out, " %s=", name);
 	render_value(v, out);
-	fputc(' ', out);
 }
 
 static void
 print_key(const json_t *object, const char *name, FILE *out)
 {
 	if (json_object_get(object, name) != NULL)
-		fprintf(out, "%s=0x%" PRIx64 " ", name, (uint64_t)integer_of(object, name));
+		fprintf(out, " %s=0x%" PRIx64, name, (uint64_t)integer_of(object, name));
 }
 
 static void
@@ -60,23 +59,64 @@ print_direction(const json_t *d, FILE *out)
 	print_field(d, "bytes", out);
 }
 
+static void
+print_entry(const json_t *e, bool state, FILE *out)
+{
+	fprintf(out, "%-8s %" JSON_INTEGER_FORMAT, render_string(e, "proto"),
+		integer_of(e, "protonum"));
+	if (json_is_integer(json_object_get(e, "timeout")))
+		fprintf(out, " %" JSON_INTEGER_FORMAT, integer_of(e, "timeout"));
+	if (state && json_is_string(json_object_get(e, "state")))
+		fprintf(out, " %s", render_string(e, "state"));
+	print_direction(json_object_get(e, "orig"), out);
+	if (!has_status(e, "SEEN_REPLY"))
+		fputs(" [UNREPLIED]", out);
+	print_direction(json_object_get(e, "reply"), out);
+	if (has_status(e, "ASSURED"))
+		fputs(" [ASSURED]", out);
+}
+
 void
 render_entry(const json_t *e, FILE *out)
 {
-	fprintf(out, "netns=%s %-8s %" JSON_INTEGER_FORMAT " %" JSON_INTEGER_FORMAT " ",
-		render_string(e, "netns"), render_string(e, "proto"), integer_of(e, "protonum"),
-		integer_of(e, "timeout"));
-	if (json_is_string(json_object_get(e, "state")))
-		fprintf(out, "%s ", render_string(e, "state"));
-	print_direction(json_object_get(e, "orig"), out);
-	if (!has_status(e, "SEEN_REPLY"))
-		fputs("[UNREPLIED] ", out);
-	print_direction(json_object_get(e, "reply"), out);
-	if (has_status(e, "ASSURED"))
-		fputs("[ASSURED] ", out);
+	fprintf(out, "netns=%s ", render_string(e, "netns"));
+	print_entry(e, true, out);
 	print_field(e, "mark", out);
 	if (integer_of(e, "zone") != 0)
 		print_field(e, "zone", out);
 	print_field(e, "delta-time", out);
-	fputs("use=1\n", out);
+	fputs(" use=1\n", out);
+}
+
+/* An update tells the state only when that is what has changed. */
+static bool
+tells_state(const json_t *event)
+{
+	const json_t *list = json_object_get(event, "changed"), *v;
+	bool found = list == NULL;
+	size_t i;
+
+	json_array_foreach(list, i, v) found |= strcmp(json_string_value(v), "STATE") == 0;
+	return found;
+}
+
+void
+render_event(const json_t *e, FILE *out)
+{
+	char tag[16];
+
+	if (json_object_get(e, "lost") != NULL) {
+		fprintf(out, "conntrack events: %" JSON_INTEGER_FORMAT
+			     " lost: no room in the ring\n", integer_of(e, "lost"));
+		return;
+	}
+	snprintf(tag, sizeof(tag), "[%s]", render_string(e, "event"));
+	fprintf(out, "netns=%s %9s ", render_string(e, "netns"), tag);
+	print_entry(e, tells_state(e), out);
+	if (integer_of(e, "mark") != 0)
+		print_field(e, "mark", out);
+	if (integer_of(e, "zone") != 0)
+		print_field(e, "zone", out);
+	print_field(e, "delta-time", out);
+	fputc('\n', out);
 }

@@ -381,6 +381,8 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 			account(e, p->ct_dir, p);
 		if (unlikely(tcp_closed(e, p)) && v == CT_PROTO_OK && t->ct->ops.closed != NULL)
 			t->ct->ops.closed(t->ct->ops.app, t, e);
+	} else if (v == CT_PROTO_KILL && ctx.knobs->acct) {
+		account(e, p->ct_dir, p);
 	}
 	ct_deadline_moved(t->ct, e, old);
 	if (unlikely(ct_listened(t->ct)) && v <= CT_PROTO_IGNORED)

@@ -103,7 +103,6 @@ def test_bad_parameter(rpc, method, params, says):
     ('rule.add', {'netns': 'init', 'chain': 'forward', 'rule': 'accept'}),
     ('rule.list', {'netns': 'init'}), ('rule.export', {'netns': 'init'}),
     ('nat.list', {}), ('nat.pool.list', {}), ('expect.list', {}), ('connlimit.list', {}),
-    ('conntrack.events', {}),
 ])
 def test_not_available(rpc, method, params):
     error = rpc.error(method, **params)

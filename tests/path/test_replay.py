@@ -46,6 +46,25 @@ def refused(done, *texts, status=1):
         assert text in line, line
 
 
+def test_events(sluice, files):
+    """Each `conntrack events` gives what has happened since the one before it."""
+    write_pcap(files / 'in.pcap', [(START, udp(FLOW)), (START + 3 * SEC, udp(FLOW))])
+    write_pcap(files / 'out.pcap', [(START + SEC, udp(~FLOW))])
+    words = ['--rx', f'in={files}/in.pcap', '--rx', f'out={files}/out.pcap', '--until', '500']
+    for at, command in ((0, ''), (0, ' netns T1 event-mask DESTROY'), (2, ' proto udp'), (3.5, ''),
+                        (400, ' count 1'), (400, ' netns T1 event-mask DESTROY'), (400, '')):
+        words += ['--at', str(at), 'conntrack events' + command]
+    lines = [json.loads(x) for x in replay_good(sluice, files, *words).splitlines()]
+    told = [[(e['event'], e['time'] - START / SEC, e.get('changed'), e['status'])
+             for e in line.get('items', [])] for line in lines]
+    assert told[:4] == [[], [], [
+        ('NEW', 0.0, None, []), ('UPDATE', 1.0, ['STATUS'], ['SEEN_REPLY'])], [
+        ('UPDATE', 3.0, ['STATUS'], ['SEEN_REPLY', 'ASSURED'])]]
+    (end,), = told[4:5]
+    assert end[0] == 'DESTROY' and 123 <= end[1] <= 400 and told[5] == [end] and told[6] == []
+    assert all(line['lost'] == 0 for line in lines)
+
+
 # ---- captures in ----
 
 @pytest.mark.parametrize('write, unit', [

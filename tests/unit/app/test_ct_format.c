@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tracked connections as listings show them. The expected lines are what conntrack 1.4.7 -L prints
- * for the same entries of a kernel, with "netns=" in front.
+ * Tracked connections as listings and events show them. The expected lines are what conntrack
+ * 1.4.7 -L and -E print for the same entries of a kernel, with "netns=" in front.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -190,6 +190,124 @@ test_json(void **state)
 	json_decref(o);
 }
 
+static const struct happening {
+	enum event_type type;
+	uint8_t family, proto, state;
+	uint16_t a, b, ra, rb; /* sport and dport of both directions, host order */
+	int32_t left_ms;
+	uint16_t status;
+	uint8_t changed;
+	uint32_t mark;
+	uint64_t packets[2], bytes[2];
+	bool acct, timestamp;
+	const char *line;
+} happenings[] = {
+	{EVENT_CT_NEW, V4(TCP), CT_TCP_SYN_SENT, 47504, 8080, 8080, 47504, 120000, 0, 0, 0,
+		{1, 0}, {60, 0}, true, true,
+		"    [NEW] tcp      6 120 SYN_SENT src=127.0.0.1 dst=127.0.0.1 sport=47504 "
+		"dport=8080 [UNREPLIED] src=127.0.0.1 dst=127.0.0.1 sport=8080 dport=47504"},
+	{EVENT_CT_UPDATE, V4(TCP), CT_TCP_ESTABLISHED, 47504, 8080, 8080, 47504, 432000000,
+		CT_SEEN_REPLY | CT_ASSURED, CT_CHANGED_STATE | CT_CHANGED_STATUS, 0,
+		{2, 1}, {112, 60}, true, true,
+		" [UPDATE] tcp      6 432000 ESTABLISHED src=127.0.0.1 dst=127.0.0.1 sport=47504 "
+		"dport=8080 src=127.0.0.1 dst=127.0.0.1 sport=8080 dport=47504 [ASSURED]"},
+	/* What has not changed is not told, but for the mark. */
+	{EVENT_CT_UPDATE, V4(TCP), CT_TCP_SYN_SENT, 47516, 8080, 8080, 47516, 120000, 0,
+		CT_CHANGED_MARK, 7, {0}, {0}, false, false,
+		" [UPDATE] tcp      6 120 src=127.0.0.1 dst=127.0.0.1 sport=47516 dport=8080 "
+		"[UNREPLIED] src=127.0.0.1 dst=127.0.0.1 sport=8080 dport=47516 mark=7"},
+	{EVENT_CT_UPDATE, V4(UDP), 0, 58227, 53, 53, 58227, 120000, CT_SEEN_REPLY | CT_ASSURED,
+		CT_CHANGED_STATUS, 0, {0}, {0}, true, true,
+		" [UPDATE] udp      17 120 src=127.0.0.1 dst=127.0.0.1 sport=58227 dport=53 "
+		"src=127.0.0.1 dst=127.0.0.1 sport=53 dport=58227 [ASSURED]"},
+	{EVENT_CT_DESTROY, V4(TCP), CT_TCP_TIME_WAIT, 47504, 8080, 8080, 47504, 117900,
+		CT_SEEN_REPLY | CT_ASSURED, 0, 0, {6, 4}, {330, 236}, true, true,
+		"[DESTROY] tcp      6 117 TIME_WAIT src=127.0.0.1 dst=127.0.0.1 sport=47504 "
+		"dport=8080 packets=6 bytes=330 src=127.0.0.1 dst=127.0.0.1 sport=8080 "
+		"dport=47504 packets=4 bytes=236 [ASSURED] delta-time=2"},
+	/* Expired: no time is left to tell. */
+	{EVENT_CT_DESTROY, V4(TCP), CT_TCP_TIME_WAIT, 47516, 8080, 8080, 47516, -3,
+		CT_SEEN_REPLY | CT_ASSURED, 0, 7, {0}, {0}, false, false,
+		"[DESTROY] tcp      6 TIME_WAIT src=127.0.0.1 dst=127.0.0.1 sport=47516 dport=8080 "
+		"src=127.0.0.1 dst=127.0.0.1 sport=8080 dport=47516 [ASSURED] mark=7"},
+	{EVENT_CT_DESTROY, V4(ICMP), 0, 1, 8 << 8, 1, 0, 29500, CT_SEEN_REPLY, 0, 0,
+		{1, 1}, {28, 28}, true, true,
+		"[DESTROY] icmp     1 29 src=127.0.0.1 dst=127.0.0.1 type=8 code=0 id=1 packets=1 "
+		"bytes=28 src=127.0.0.1 dst=127.0.0.1 type=0 code=0 id=1 packets=1 bytes=28 "
+		"delta-time=2"},
+	{EVENT_CT_DESTROY, V6(UDP), 0, 48330, 54, 54, 48330, 0, 0, 0, 0, {0}, {0}, false, false,
+		"[DESTROY] udp      17 src=::1 dst=::1 sport=48330 dport=54 [UNREPLIED] src=::1 "
+		"dst=::1 sport=54 dport=48330"},
+};
+
+static void
+make_event(struct event *ev, const struct happening *h)
+{
+	bool v6 = h->family == TUPLE_IPV6;
+	const struct sample s = {h->family, h->proto, h->state, v6 ? "::1" : "127.0.0.1",
+		v6 ? "::1" : "127.0.0.1", h->a, h->b, h->ra, h->rb, 0, 0, 0, 0, NULL};
+
+	memset(ev, 0, sizeof(*ev));
+	event_init(ev, h->type, sizeof(ev->ct));
+	strcpy(ev->netns, "t1");
+	ev->ns = 1002 * SL_NSEC_PER_SEC;
+	ev->ct = (struct event_ct){.start_ns = 1000 * SL_NSEC_PER_SEC, .left_ms = h->left_ms,
+		.mark = h->mark, .status = h->status, .state = h->state, .changed = h->changed,
+		.packets = {h->packets[0], h->packets[1]}, .bytes = {h->bytes[0], h->bytes[1]},
+		.acct = h->acct, .timestamp = h->timestamp};
+	make_tuple(&ev->ct.orig, &s, false);
+	make_tuple(&ev->ct.reply, &s, true);
+}
+
+static void
+test_event_lines(void **state)
+{
+	char expected[512], *line;
+	struct event ev;
+	struct ct_view v;
+	size_t i, len;
+	json_t *o;
+	FILE *f;
+
+	(void)state;
+	for (i = 0; i < RTE_DIM(happenings); i++) {
+		make_event(&ev, &happenings[i]);
+		event_ct_view(&ev, &v);
+		o = ct_format_event(&ev, &v, 0);
+		f = open_memstream(&line, &len);
+		render_event(o, f);
+		fclose(f);
+		json_decref(o);
+		snprintf(expected, sizeof(expected), "netns=t1 %s\n", happenings[i].line);
+		assert_string_equal(line, expected);
+		free(line);
+	}
+}
+
+static void
+test_event_json(void **state)
+{
+	struct event ev;
+	struct ct_view v;
+	json_t *o;
+	char *text;
+
+	(void)state;
+	make_event(&ev, &happenings[2]);
+	event_ct_view(&ev, &v);
+	o = ct_format_event(&ev, &v, 5 * SL_NSEC_PER_MSEC);
+	text = json_dumps(o, JSON_COMPACT);
+	assert_string_equal(text,
+		"{\"event\":\"UPDATE\",\"time\":1002.005,\"netns\":\"t1\",\"family\":\"ipv4\","
+		"\"proto\":\"tcp\",\"protonum\":6,\"state\":\"SYN_SENT\",\"timeout\":120,"
+		"\"status\":[],\"mark\":7,\"zone\":0,\"helper\":null,"
+		"\"orig\":{\"src\":\"127.0.0.1\",\"dst\":\"127.0.0.1\",\"sport\":47516,"
+		"\"dport\":8080},\"reply\":{\"src\":\"127.0.0.1\",\"dst\":\"127.0.0.1\","
+		"\"sport\":8080,\"dport\":47516},\"changed\":[\"MARK\"]}");
+	free(text);
+	json_decref(o);
+}
+
 /* Which samples, by their index, a filter selects. */
 static void
 test_filters(void **state)
@@ -284,6 +402,8 @@ main(void)
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_event_lines),
+		cmocka_unit_test(test_event_json),
 		cmocka_unit_test(test_filters),
 		cmocka_unit_test(test_senseless_filters),
 	};

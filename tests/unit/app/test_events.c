@@ -143,6 +143,7 @@ test_what_does_not_fit_is_lost_and_counted(void **state)
 	struct events_stats stats;
 	struct event ev;
 	unsigned int i, n = 0;
+	uint64_t lost;
 
 	other = listen_to(e, EVENTS_CT, &blue);
 	for (i = 0; i < 10000; i++)
@@ -155,12 +156,31 @@ test_what_does_not_fit_is_lost_and_counted(void **state)
 		n++;
 	}
 	assert_true(n >= 4000);
-	assert_int_equal(n + events_lost(full), 10001);
+	lost = events_lost(full);
+	assert_int_equal(n + lost, 10001);
+	assert_int_equal(events_lost(full), 0);
 	events_stats(e, 0, &stats);
 	assert_int_equal(stats.emitted, n + 1);
-	assert_int_equal(stats.lost, events_lost(full));
+	assert_int_equal(stats.lost, lost);
 	emit(e, 0, &red, EVENT_CT_NEW, 'a');
 	assert_reads(full, "a");
+}
+
+static void
+test_kept_from_one_command_to_the_next(void **state)
+{
+	struct events *e = *state;
+	struct event_subscription *s, *t;
+
+	assert_int_equal(events_open_kept(e, EVENTS_CT, &red, &s, &err), 0);
+	assert_reads(s, "");
+	events_close(e, s);
+	emit(e, 0, &red, EVENT_CT_NEW, 'a');
+	assert_int_equal(events_open_kept(e, EVENTS_CT, NULL, &t, &err), 0);
+	assert_ptr_not_equal(t, s);
+	assert_int_equal(events_open_kept(e, EVENTS_CT, &red, &t, &err), 0);
+	assert_ptr_equal(t, s);
+	assert_reads(t, "a");
 }
 
 static void
@@ -189,6 +209,7 @@ main(void)
 		TEST(test_threads_in_order_of_time),
 		TEST(test_a_namespace_sees_its_own_alone),
 		TEST(test_what_does_not_fit_is_lost_and_counted),
+		TEST(test_kept_from_one_command_to_the_next),
 		TEST(test_only_so_many_listen),
 	};
 
