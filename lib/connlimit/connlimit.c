@@ -33,7 +33,7 @@ connlimit_set_max(struct connlimit *cl, uint32_t keys, struct sl_err *err)
 			keys, CONNLIMIT_KEYS_MAX);
 	if (keys <= cl->max)
 		return 0;
-	buckets = RTE_MAX(rte_align32pow2(keys), CONNLIMIT_BUCKETS_MIN);
+	buckets = RTE_MAX(rte_align32pow2(keys) / CONNLIMIT_PER_BUCKET, CONNLIMIT_BUCKETS_MIN);
 	ret = sl_region_grow(&cl->pool_region, (size_t)limit * sizeof(struct counter), err);
 	if (ret == 0)
 		ret = sl_region_grow(&cl->ids.region, (size_t)limit * sizeof(uint32_t), err);
@@ -59,7 +59,8 @@ reserve(struct connlimit *cl, struct sl_err *err)
 	ret = sl_region_reserve(&cl->pool_region, (size_t)limit * sizeof(struct counter), err);
 	if (ret == 0)
 		ret = sl_region_reserve(&cl->bucket_region,
-			(size_t)CONNLIMIT_KEYS_MAX * sizeof(struct bucket), err);
+			(size_t)CONNLIMIT_KEYS_MAX / CONNLIMIT_PER_BUCKET * sizeof(struct bucket),
+			err);
 	if (ret == 0)
 		ret = sl_ids_init(&cl->ids, limit, err);
 	cl->pool = (struct counter *)(void *)cl->pool_region.base;

@@ -100,36 +100,41 @@ enum connlimit_verdict {
 };
 
 /*
+ * What a later connlimit_weigh() of a count and a tuple will touch, fetched ahead in two steps,
+ * some packets apart, and what was computed for it. It is a hint: used if it fits. All zero: none.
+ */
+struct connlimit_ahead {
+	const struct connlimit_count *count;
+	struct tuple_addr addr; /* masked */
+	uint32_t hash;
+};
+void connlimit_prefetch(struct connlimit_thread *t, const struct connlimit_count *c,
+	const struct tuple *seen, struct connlimit_ahead *out);
+void connlimit_prefetch_counter(struct connlimit_thread *t, const struct connlimit_ahead *a);
+
+/*
  * Weighs a connection: charges it to the count's key of `seen`, which is the tuple that the rule
  * sees. The caller owns `e` (EMBRYO) or holds its lock. Whether it matches or not the charge stays
  * until connlimit_release(); on FULL and MANY nothing was charged, and the caller has to refuse the
  * connection, since a limit that does not count is none. Weighed twice by one count, an entry is
- * charged once.
+ * charged once. `ahead` may be NULL.
  */
 enum connlimit_verdict connlimit_weigh(struct connlimit_thread *t, struct connlimit_count *c,
-	const struct tuple *seen, struct ct_entry *e);
+	const struct tuple *seen, struct ct_entry *e, const struct connlimit_ahead *ahead);
 
 /* Gives back all that the entry is charged. The caller owns `e` or holds its lock; takes only leaf
  * locks. Nothing to give back is allowed. */
 void connlimit_release(struct connlimit_thread *t, struct ct_entry *e);
 
+/* The same for n entries, whose cache misses overlap. */
+void connlimit_release_bulk(struct connlimit_thread *t, struct ct_entry *const e[], unsigned int n);
+
 /* Whether there is anything to give back. */
 static inline bool
 connlimit_charged(const struct ct_entry *e)
 {
-	return (e->limit[0] | e->limit[1] | e->limit[2]) != 0;
+	return e->limit[0] != 0;
 }
-
-/*
- * Fetches ahead what connlimit_weigh() of the same count and tuple will touch. The first gives a
- * hash for the second, which is to be called some packets later; 0: nothing to fetch.
- */
-uint64_t connlimit_prefetch(struct connlimit_thread *t, const struct connlimit_count *c,
-	const struct tuple *seen);
-void connlimit_prefetch_counter(struct connlimit_thread *t, uint64_t hash);
-
-/* The same for connlimit_release(). */
-void connlimit_prefetch_release(const struct connlimit_thread *t, const struct ct_entry *e);
 
 /* Written by the thread, read by any. */
 struct connlimit_stats {

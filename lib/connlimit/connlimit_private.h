@@ -27,7 +27,7 @@ _Static_assert(sizeof(struct counter_key) == 32, "a key has no padding");
  */
 struct counter {
 	struct counter_key key;
-	uint32_t next; /* in the chain; 0: end */
+	uint32_t next; /* in the bucket's chain; 0: end */
 	uint32_t hash;
 	uint32_t count;
 	uint32_t gen; /* uses of this index: part of it is in each charge */
@@ -44,16 +44,32 @@ _Static_assert(sizeof(struct counter) == RTE_CACHE_LINE_SIZE, "a counter is a ca
 _Static_assert(CONNLIMIT_KEYS_MAX <= 1u << (32 - CHARGE_GEN_BITS), "an index fits in a charge");
 
 #define CONNLIMIT_BUCKETS_MIN 1024u
+#define CONNLIMIT_PER_BUCKET  4u /* counters, that the table is made for */
+
+#define EXPECTED_MAX 64u /* new keys that are fetched ahead for */
+
+/*
+ * The counters of a bucket, by tags of their hashes, so that only the one that is looked for has to
+ * be fetched; all is guarded by the lock, and read without it for prefetching alone. What does not
+ * fit is in a chain. Slots in use are at the front, and all are when there is a chain.
+ */
+#define BUCKET_SLOTS 9u
 
 struct bucket {
 	struct sl_lock lock;
-	uint32_t head; /* guarded by lock; read without it for prefetching alone */
-};
+	uint8_t n; /* slots in use */
+	uint16_t tag[BUCKET_SLOTS];
+	uint32_t ref[BUCKET_SLOTS];
+	uint32_t chain; /* by counter.next; 0: end */
+} __rte_cache_aligned;
+
+_Static_assert(sizeof(struct bucket) == RTE_CACHE_LINE_SIZE, "a bucket is a cache line");
 
 struct connlimit_thread {
 	struct connlimit *cl;
 	unsigned int index;
 	int64_t keys; /* taken less given back here: only the sum of all has meaning */
+	uint32_t expected; /* new counters that were fetched ahead since one was last taken */
 	struct connlimit_stats stats;
 	struct sl_ids_cache ids;
 } __rte_cache_aligned;

@@ -13,7 +13,7 @@
  * nobody else can know of yet.
  *
  * Size: the table grows by linear hashing (Litwin 1980), one bucket at a time, each time that a key
- * goes into a chain that is long. `shape` is mask << 32 | split: buckets below split have been
+ * goes into a bucket that is rather full. `shape` is mask << 32 | split: buckets below split have been
  * divided and are told apart by one more bit of the hash. Who locks a bucket looks at the shape
  * once more: a bucket is only divided under its lock, so what the hash says then, holds.
  */
@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-#define LONG_CHAIN 2u /* counters: a bucket is divided when one more goes into a chain like this */
+#define BUCKET_LONG 6u /* some bucket is divided when one more counter goes into one like this */
 
 struct SL_CAPABILITY("bucket") held {
 	struct bucket *b;
@@ -64,10 +64,63 @@ unlock_bucket(struct held *h) SL_RELEASE(h) SL_NO_ANALYSIS
 	sl_unlock(&h->b->lock);
 }
 
-static inline void
-set_head(struct bucket *b, uint32_t i)
+static inline uint16_t
+tag_of(uint32_t hash)
 {
-	__atomic_store_n(&b->head, i, __ATOMIC_RELAXED);
+	return (uint16_t)(hash >> 16);
+}
+
+/* Atomic stores, for those that look ahead without the lock. */
+static inline void
+set_slot(struct bucket *b, unsigned int k, uint32_t hash, uint32_t i)
+{
+	__atomic_store_n(&b->tag[k], tag_of(hash), __ATOMIC_RELAXED);
+	__atomic_store_n(&b->ref[k], i, __ATOMIC_RELAXED);
+}
+
+static inline void
+set_used(struct bucket *b, unsigned int n)
+{
+	__atomic_store_n(&b->n, (uint8_t)n, __ATOMIC_RELAXED);
+}
+
+/* Under the bucket's lock. */
+static void
+bucket_add(struct connlimit *cl, struct bucket *b, uint32_t i)
+{
+	struct counter *c = &cl->pool[i];
+
+	if (likely(b->n < BUCKET_SLOTS)) {
+		set_slot(b, b->n, c->hash, i);
+		set_used(b, b->n + 1u);
+	} else {
+		c->next = b->chain;
+		b->chain = i;
+	}
+}
+
+/* Under the bucket's lock: takes out a counter that is in it. The slot is filled from the chain,
+ * or else with the last. */
+static void
+bucket_remove(struct connlimit *cl, struct bucket *b, uint32_t i)
+{
+	uint32_t *at = &b->chain, last;
+	unsigned int k;
+
+	for (k = 0; k < b->n && b->ref[k] != i; k++)
+		;
+	if (unlikely(k == b->n)) {
+		while (*at != i)
+			at = &cl->pool[*at].next;
+		*at = cl->pool[i].next;
+	} else if (unlikely(b->chain != 0)) {
+		last = b->chain;
+		b->chain = cl->pool[last].next;
+		set_slot(b, k, cl->pool[last].hash, last);
+	} else {
+		set_used(b, b->n - 1u);
+		set_slot(b, k, (uint32_t)b->tag[b->n] << 16, b->ref[b->n]);
+	}
 }
 
 uint32_t
@@ -82,22 +135,19 @@ connlimit_buckets(const struct connlimit *cl)
 static void
 divide(struct connlimit *cl, struct bucket *from, struct bucket *to, uint32_t bit)
 {
-	uint32_t i = from->head, stay = 0, go = 0, next;
+	uint32_t all[BUCKET_SLOTS], chain = from->chain, next;
+	unsigned int k, n = from->n;
 
-	for (; i != 0; i = next) {
-		struct counter *c = &cl->pool[i];
-
-		next = c->next;
-		if (c->hash & bit) {
-			c->next = go;
-			go = i;
-		} else {
-			c->next = stay;
-			stay = i;
-		}
+	memcpy(all, from->ref, sizeof(all));
+	set_used(from, 0);
+	set_used(to, 0);
+	from->chain = to->chain = 0;
+	for (k = 0; k < n; k++)
+		bucket_add(cl, cl->pool[all[k]].hash & bit ? to : from, all[k]);
+	for (; chain != 0; chain = next) {
+		next = cl->pool[chain].next;
+		bucket_add(cl, cl->pool[chain].hash & bit ? to : from, chain);
 	}
-	set_head(from, stay);
-	set_head(to, go);
 }
 
 void
@@ -137,29 +187,61 @@ key_hash(const struct connlimit *cl, const struct counter_key *key)
 }
 
 static inline struct counter_key
-make_key(const struct connlimit_count *c, const struct tuple *seen)
+make_key(const struct connlimit_count *c, const struct tuple_addr *addr)
 {
 	return (struct counter_key){
 		.ns_id = c->ns->id,
 		.ns_gen = c->ns->gen,
 		.count_id = c->id,
 		.count_gen = c->gen,
-		.addr = connlimit_addr(&c->by, &c->mask, seen),
+		.addr = *addr,
 	};
+}
+
+static inline bool
+addr_equal(const struct tuple_addr *a, const struct tuple_addr *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static inline bool
+is(const struct connlimit *cl, uint32_t i, const struct counter_key *key)
+{
+	return memcmp(&cl->pool[i].key, key, sizeof(*key)) == 0;
 }
 
 static inline uint32_t
 find(const struct connlimit *cl, const struct held *h, const struct counter_key *key,
-	unsigned int *length) SL_REQUIRES(h)
+	uint32_t hash) SL_REQUIRES(h)
 {
+	const struct bucket *b = h->b;
+	unsigned int k;
 	uint32_t i;
 
-	*length = 0;
-	for (i = h->b->head; i != 0; i = cl->pool[i].next, ++*length) {
-		if (memcmp(&cl->pool[i].key, key, sizeof(*key)) == 0)
+	for (k = 0; k < b->n; k++) {
+		if (b->tag[k] == tag_of(hash) && likely(is(cl, b->ref[k], key)))
+			return b->ref[k];
+	}
+	for (i = b->chain; unlikely(i != 0); i = cl->pool[i].next) {
+		if (is(cl, i, key))
 			break;
 	}
 	return i;
+}
+
+static bool
+in_bucket(const struct connlimit *cl, const struct held *h, uint32_t i) SL_REQUIRES(h)
+{
+	unsigned int k;
+	uint32_t at;
+
+	for (k = 0; k < h->b->n; k++) {
+		if (h->b->ref[k] == i)
+			return true;
+	}
+	for (at = h->b->chain; at != 0 && at != i; at = cl->pool[at].next)
+		;
+	return at == i;
 }
 
 /* Adds n to the numbers of keys that the thread answers for. */
@@ -184,15 +266,15 @@ take(struct connlimit_thread *t, struct held *h, const struct counter_key *key, 
 	if (connlimit_netns_keys(ns) >= netns_knobs(ns)->connlimit_max)
 		return 0;
 	i = sl_ids_get(&cl->ids, &t->ids);
+	t->expected = 0;
 	if (unlikely(i == 0))
 		return 0;
 	c = &cl->pool[i];
 	c->key = *key;
-	c->next = h->b->head;
 	__atomic_store_n(&c->hash, hash, __ATOMIC_RELAXED);
 	c->count = 0;
 	c->refused = 0;
-	set_head(h->b, i);
+	bucket_add(cl, h->b, i);
 	count_keys(t, ns, 1);
 	return i;
 }
@@ -241,40 +323,36 @@ static void
 give_back(struct connlimit_thread *t, struct held *h, uint32_t i, struct netns *ns) SL_REQUIRES(h)
 {
 	struct connlimit *cl = t->cl;
-	struct counter *c = &cl->pool[i];
-	uint32_t at = h->b->head;
 
-	if (at == i) {
-		set_head(h->b, c->next);
-	} else {
-		while (cl->pool[at].next != i)
-			at = cl->pool[at].next;
-		cl->pool[at].next = c->next;
-	}
-	c->gen++;
+	bucket_remove(cl, h->b, i);
+	cl->pool[i].gen++;
 	count_keys(t, ns, -1);
 	sl_ids_put(&cl->ids, &t->ids, i);
 }
 
 enum connlimit_verdict
 connlimit_weigh(struct connlimit_thread *t, struct connlimit_count *c, const struct tuple *seen,
-	struct ct_entry *e)
+	struct ct_entry *e, const struct connlimit_ahead *ahead)
 {
 	struct connlimit *cl = t->cl;
 	uint64_t limit = __atomic_load_n(&c->limit, __ATOMIC_RELAXED);
+	struct tuple_addr addr;
 	struct counter_key key;
-	unsigned int length;
 	struct held h;
 	uint32_t i, hash;
-	bool above, fits;
+	bool above, fits, full;
 
 	if (unlikely(c->by.family != 0 && c->by.family != seen->family))
 		return CONNLIMIT_NO_MATCH;
 	netns_counter_add(&t->stats.weighed, 1);
-	key = make_key(c, seen);
-	hash = key_hash(cl, &key);
+	addr = connlimit_addr(&c->by, &c->mask, seen);
+	key = make_key(c, &addr);
+	if (ahead != NULL && ahead->count == c && addr_equal(&ahead->addr, &addr))
+		hash = ahead->hash;
+	else
+		hash = key_hash(cl, &key);
 	lock_bucket(&h, cl, hash);
-	i = find(cl, &h, &key, &length);
+	i = find(cl, &h, &key, hash);
 	if (i == 0)
 		i = take(t, &h, &key, hash, e->ns);
 	if (unlikely(i == 0)) {
@@ -287,8 +365,9 @@ connlimit_weigh(struct connlimit_thread *t, struct connlimit_count *c, const str
 	cl->pool[i].refused += above;
 	if (unlikely(!fits && cl->pool[i].count == 0))
 		give_back(t, &h, i, e->ns);
+	full = h.b->n > BUCKET_LONG && cl->pool[i].count == 1;
 	unlock_bucket(&h);
-	if (unlikely(length >= LONG_CHAIN))
+	if (unlikely(full))
 		connlimit_grow(cl);
 	if (unlikely(!fits)) {
 		netns_counter_add(&t->stats.many, 1);
@@ -297,6 +376,9 @@ connlimit_weigh(struct connlimit_thread *t, struct connlimit_count *c, const str
 	netns_counter_add(&t->stats.over, above);
 	return above == (limit & 1) ? CONNLIMIT_MATCH : CONNLIMIT_NO_MATCH;
 }
+
+/* Charges are at the front, and go together. */
+#define EACH_CHARGE(e, k) (k) = 0; (k) < RTE_DIM((e)->limit) && (e)->limit[k] != 0; (k)++
 
 static void
 release_one(struct connlimit_thread *t, uint32_t charge, struct netns *ns)
@@ -319,49 +401,71 @@ connlimit_release(struct connlimit_thread *t, struct ct_entry *e)
 {
 	unsigned int k;
 
-	for (k = 0; k < RTE_DIM(e->limit) && e->limit[k] != 0; k++) {
+	for (EACH_CHARGE(e, k)) {
 		release_one(t, e->limit[k], e->ns);
 		e->limit[k] = 0;
 	}
 }
 
-uint64_t
+void
 connlimit_prefetch(struct connlimit_thread *t, const struct connlimit_count *c,
-	const struct tuple *seen)
+	const struct tuple *seen, struct connlimit_ahead *out)
 {
 	struct connlimit *cl = t->cl;
 	struct counter_key key;
-	uint32_t hash;
 
+	out->count = NULL;
 	if (c->by.family != 0 && c->by.family != seen->family)
-		return 0;
-	key = make_key(c, seen);
-	hash = key_hash(cl, &key);
-	__builtin_prefetch(&cl->bucket[bucket_index(shape_now(cl), hash)], 1);
-	return UINT64_C(1) << 32 | hash;
-}
-
-/* The first of the chain is most often the one; where there is none, the next free one is. */
-void
-connlimit_prefetch_counter(struct connlimit_thread *t, uint64_t hash)
-{
-	struct connlimit *cl = t->cl;
-	const struct bucket *b = &cl->bucket[bucket_index(shape_now(cl), (uint32_t)hash)];
-	uint32_t i;
-
-	if (hash == 0)
 		return;
-	i = __atomic_load_n(&b->head, __ATOMIC_RELAXED);
-	__builtin_prefetch(&cl->pool[i != 0 ? i : sl_ids_peek(&t->ids, 0)], 1);
+	out->count = c;
+	out->addr = connlimit_addr(&c->by, &c->mask, seen);
+	key = make_key(c, &out->addr);
+	out->hash = key_hash(cl, &key);
+	__builtin_prefetch(&cl->bucket[bucket_index(shape_now(cl), out->hash)], 1);
+}
+
+/* Without the lock: what it finds need not be true, since nothing but fetching comes of it. A key
+ * that has no counter will take the next free one. */
+void
+connlimit_prefetch_counter(struct connlimit_thread *t, const struct connlimit_ahead *a)
+{
+	const struct connlimit *cl = t->cl;
+	const struct bucket *b;
+	uint32_t i = 0;
+	unsigned int k, n;
+
+	if (a->count == NULL)
+		return;
+	b = &cl->bucket[bucket_index(shape_now(cl), a->hash)];
+	n = RTE_MIN(__atomic_load_n(&b->n, __ATOMIC_RELAXED), BUCKET_SLOTS);
+	for (k = 0; k < n && i == 0; k++) {
+		if (__atomic_load_n(&b->tag[k], __ATOMIC_RELAXED) == tag_of(a->hash))
+			i = __atomic_load_n(&b->ref[k], __ATOMIC_RELAXED);
+	}
+	if (i == 0)
+		i = sl_ids_peek(&t->ids, t->expected++ % EXPECTED_MAX);
+	__builtin_prefetch(&cl->pool[i], 1);
 }
 
 void
-connlimit_prefetch_release(const struct connlimit_thread *t, const struct ct_entry *e)
+connlimit_release_bulk(struct connlimit_thread *t, struct ct_entry *const e[], unsigned int n)
 {
-	unsigned int k;
+	const struct connlimit *cl = t->cl;
+	uint64_t shape = shape_now(cl);
+	unsigned int i, k;
 
-	for (k = 0; k < RTE_DIM(e->limit) && e->limit[k] != 0; k++)
-		__builtin_prefetch(&t->cl->pool[e->limit[k] >> CHARGE_GEN_BITS], 1);
+	for (i = 0; i < n; i++)
+		for (EACH_CHARGE(e[i], k))
+			__builtin_prefetch(&cl->pool[e[i]->limit[k] >> CHARGE_GEN_BITS], 1);
+	for (i = 0; i < n; i++)
+		for (EACH_CHARGE(e[i], k)) {
+			const struct counter *c = &cl->pool[e[i]->limit[k] >> CHARGE_GEN_BITS];
+			uint32_t hash = __atomic_load_n(&c->hash, __ATOMIC_RELAXED);
+
+			__builtin_prefetch(&cl->bucket[bucket_index(shape, hash)], 1);
+		}
+	for (i = 0; i < n; i++)
+		connlimit_release(t, e[i]);
 }
 
 /* The hash is read before the lock is held, of a counter that may be in other hands by then. */
@@ -369,15 +473,13 @@ bool
 connlimit_read(struct connlimit *cl, uint32_t i, struct counter *out)
 {
 	struct counter *c = &cl->pool[i];
-	uint32_t hash = __atomic_load_n(&c->hash, __ATOMIC_RELAXED);
 	struct held h;
-	uint32_t at;
+	bool used;
 
-	lock_bucket(&h, cl, hash);
-	for (at = h.b->head; at != 0 && at != i; at = cl->pool[at].next)
-		;
-	if (at == i)
+	lock_bucket(&h, cl, __atomic_load_n(&c->hash, __ATOMIC_RELAXED));
+	used = in_bucket(cl, &h, i);
+	if (used)
 		*out = *c;
 	unlock_bucket(&h);
-	return at == i;
+	return used;
 }

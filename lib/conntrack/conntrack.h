@@ -37,6 +37,7 @@ struct sl_err;
 #define CT_BUCKETS_MIN 8192u       /* eight references to a line, 1,024 stripes */
 #define CT_BUCKETS_MAX (1u << 27)
 #define CT_ENTRIES_MAX (1u << 25)
+#define CT_DESTROY_MAX 32u
 
 /* What happens to a connection, and what of it has changed (CT_CHANGED_…, with an update). */
 enum ct_event { CT_EVENT_NEW, CT_EVENT_UPDATE, CT_EVENT_DESTROY };
@@ -48,16 +49,18 @@ enum ct_event { CT_EVENT_NEW, CT_EVENT_UPDATE, CT_EVENT_DESTROY };
 /*
  * What conntrack tells the application. Each may be NULL.
  *
- *   destroyed  the connection is gone: what the application has stored in the entry is to be
- *              given back. Called once, with nothing held, by whoever owns the destruction: both
- *              tuples are unlinked, and the entry is freed when this returns.
+ *   destroyed  n connections (CT_DESTROY_MAX at most) are gone: what the application has stored
+ *              in the entries is to be given back. Called once for each, with nothing held, by
+ *              whoever owns the destruction: both tuples are unlinked, and the entries are freed
+ *              when this returns. Many at once, so that cache misses overlap.
  *   aborted    an embryo came to nothing (ct_abort(), or a commit that is neither CT_OK nor
  *              CT_CLASH): the same, but it has never been in the table.
  *   closed     a packet has brought a TCP connection to TIME_WAIT or CLOSE. Called under the
  *              entry's lock, so it may take leaf locks only; may be called more than once.
  */
 struct ct_ops {
-	void (*destroyed)(void *app, struct ct_thread *t, struct ct_entry *e);
+	void (*destroyed)(void *app, struct ct_thread *t, struct ct_entry *const e[],
+		unsigned int n);
 	void (*aborted)(void *app, struct ct_thread *t, struct ct_entry *e);
 	void (*closed)(void *app, struct ct_thread *t, struct ct_entry *e);
 	/*

@@ -283,8 +283,10 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 		ct_unlink(t, e[i], hash[i]);
 		if (unlikely(ct_listened(ct)))
 			ct_tell(t, e[i], CT_EVENT_DESTROY, 0);
-		if (ct->ops.destroyed != NULL)
-			ct->ops.destroyed(ct->ops.app, t, e[i]);
+	}
+	if (ct->ops.destroyed != NULL && n > 0)
+		ct->ops.destroyed(ct->ops.app, t, e, n);
+	for (i = 0; i < n; i++) {
 		__atomic_store_n(&ct->slot[ct_index(ct, e[i])].life, CT_FREE, __ATOMIC_RELAXED);
 		count(t, e[i]->ns, -1);
 		entry_free(t, e[i]);

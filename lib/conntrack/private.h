@@ -31,7 +31,7 @@
 
 #define CT_SLOTS       8u    /* references to a line */
 #define CT_STRIPES     1024u /* CT_BUCKETS_MIN / CT_SLOTS: each stripe has a line in any table */
-#define CT_SWEEP_BATCH 32u
+#define CT_SWEEP_BATCH CT_DESTROY_MAX
 
 /* Slots that a thread sweeps for each entry it inserts: the pool is gone through once in the time
  * that fills a quarter of it. */
@@ -62,8 +62,7 @@ struct ct_lines {
 	uint32_t chain_max; /* read with ct_chain_max(): raised with nf_conntrack_max */
 	struct ct_lines *next;
 	bool moved[CT_STRIPES];
-	size_t present;          /* bytes of the lines */
-	struct sl_region region; /* whose they are; none where they are few */
+	struct sl_region region;
 };
 
 /* What walks read of an entry, in an array beside the pool. Fields are written and read as relaxed

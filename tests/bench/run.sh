@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds, and runs the benchmarks of the conntrack table and of the packet path.
+# Builds, and runs the benchmarks of the conntrack table, of the packet path and of limits.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
@@ -8,13 +8,13 @@ cd "$(dirname "$0")/../.."
 usage()
 {
 	cat <<-END
-	usage: tests/bench/run.sh [--quick] [--hugepages] [--json DIR] [table] [path]
-	Builds in build/ and runs the named benchmarks, both when none is named. The machine should
-	have nothing else to do. About eight minutes; with --quick half a minute.
+	usage: tests/bench/run.sh [--quick] [--hugepages] [--json DIR] [table] [path] [connlimit]
+	Builds in build/ and runs the named benchmarks, all when none is named. The machine should
+	have nothing else to do. About ten minutes; with --quick a minute.
 	  --quick      small sizes and short rounds: shows that all works, not how fast it is
 	  --hugepages  as root: reserves huge pages of 2 MB for the packet buffers while it runs
-	  --json DIR   writes DIR/table.json and DIR/path.json instead of printing tables
-	More options have build/tests/bench/bench_table --help and bench_path --help.
+	  --json DIR   writes DIR/table.json and so on instead of printing tables
+	More options has the --help of build/tests/bench/bench_table and so on.
 	END
 }
 
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
 		json=$2
 		shift
 		;;
-	table | path) which+=("$1") ;;
+	table | path | connlimit) which+=("$1") ;;
 	-h | --help)
 		usage
 		exit 0
@@ -43,7 +43,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-((${#which[@]})) || which=(table path)
+((${#which[@]})) || which=(table path connlimit)
 
 NR=/proc/sys/vm/nr_hugepages
 before=

@@ -104,17 +104,15 @@ class Moment:
     def __init__(self, case, ns):
         self.case, self.ns = case, ns
 
-    def frame(self, port, frame, drop=None, becomes=None, back=()):
+    def frame(self, port, frame, drop=None, becomes=None):
         """A frame that arrives on `port`. drop: the reason it is dropped for. becomes: as what it
-        leaves. back: what leaves on `port` in its place, or as well with `becomes` or `drop`; an
-        empty list: nothing."""
+        leaves."""
         case = self.case
         case.arrivals.append((self.ns, port, frame))
-        case.departures += [(self.ns, port, answer) for answer in back]
-        if drop is not None:
-            case.drops[drop] = case.drops.get(drop, 0) + 1
-        elif becomes is not None or back == ():
+        if drop is None:
             case.departures.append((self.ns, case.peer[port], becomes or frame))
+        else:
+            case.drops[drop] = case.drops.get(drop, 0) + 1
         return self
 
     def inside(self, frame, **want):

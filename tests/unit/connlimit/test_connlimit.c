@@ -120,7 +120,7 @@ weigh(struct connlimit_thread *t, struct connlimit_count *c, uint32_t src, struc
 	struct tuple seen = from(src);
 
 	e->ns = c->by.family == 0 && e->ns != NULL ? e->ns : (struct netns *)(uintptr_t)c->ns;
-	return connlimit_weigh(t, c, &seen, e);
+	return connlimit_weigh(t, c, &seen, e, NULL);
 }
 
 static bool
@@ -253,8 +253,8 @@ test_keys(void **state)
 		two = one;
 		memcpy(cases[i].by.daddr ? &one.dst : &one.src, cases[i].first, len);
 		memcpy(cases[i].by.daddr ? &two.dst : &two.src, cases[i].second, len);
-		connlimit_weigh(f->a, c, &one, &e[0]);
-		connlimit_weigh(f->b, c, &two, &e[1]);
+		connlimit_weigh(f->a, c, &one, &e[0], NULL);
+		connlimit_weigh(f->b, c, &two, &e[1], NULL);
 		if (count_of(f, f->t1) != cases[i].count)
 			fail_msg("case %u: %u", i, count_of(f, f->t1));
 		connlimit_release(f->a, &e[0]);
@@ -271,7 +271,7 @@ test_other_family_is_not_counted(void **state)
 	struct tuple six = {.family = TUPLE_IPV6};
 	struct ct_entry e = {.ns = f->t1};
 
-	assert_int_equal(connlimit_weigh(f->a, c, &six, &e), CONNLIMIT_NO_MATCH);
+	assert_int_equal(connlimit_weigh(f->a, c, &six, &e, NULL), CONNLIMIT_NO_MATCH);
 	assert_false(connlimit_charged(&e));
 	connlimit_count_free(f->cl, c);
 }
