@@ -218,9 +218,12 @@ conntrack(struct worker *w, struct pkt *p, struct sl_now now)
 static void
 forward(struct worker *w, struct pkt *p)
 {
-	if (unlikely(p->flags & PKT_DROPPED))
+	if (unlikely(p->flags & (PKT_ARP | PKT_ND)) && !(p->flags & PKT_DROPPED))
+		datapath_own(w, p);
+	if (unlikely(p->flags & (PKT_DROPPED | PKT_TAKEN)))
 		return;
-	p->out = link_peer(p->in);
+	if (likely(p->out == NULL))
+		p->out = link_peer(p->in);
 	if (unlikely(p->out == NULL))
 		datapath_drop(w, p, SL_DROP_NO_PEER);
 }

@@ -29,9 +29,18 @@ void datapath_judge(struct worker *w, struct pkt *p);
 unsigned int datapath_reassemble(
 	struct worker *w, const struct port *in, unsigned int n, struct sl_now now);
 
+/* ---- datapath_own.c ---- */
+
+/* A packet with PKT_ARP or PKT_ND: answered (out is set), taken or dropped, or left as it is. */
+void datapath_own(struct worker *w, struct pkt *p);
+
 /* ---- datapath_tx.c ---- */
 
 /* The end of each packet: into a transmit buffer, or freed. */
 void datapath_emit(struct worker *w, unsigned int n);
+
+/* Sends a frame that the gateway has made, and owns it from now on: p->mbuf, with the tags that
+ * p->n_tags tells of, as if it had come in on p->in, to p->out. */
+void datapath_send(struct worker *w, struct pkt *p);
 
 #endif

@@ -141,6 +141,17 @@ buffer_of(struct worker *w, struct port *port)
 	return b;
 }
 
+void
+datapath_send(struct worker *w, struct pkt *p)
+{
+	if (likely(retag(p))) {
+		transmit(w, buffer_of(w, p->out->port), p);
+	} else {
+		datapath_drop(w, p, SL_DROP_TX_HEADROOM);
+		rte_pktmbuf_free(p->mbuf);
+	}
+}
+
 /* In place of a datagram its fragments leave, each as it came but for the tags. */
 static void
 emit_fragments(struct worker *w, const struct pkt *datagram)
@@ -149,24 +160,19 @@ emit_fragments(struct worker *w, const struct pkt *datagram)
 	struct frag_tags tags;
 
 	p.train = NULL;
-	while (!(datagram->flags & PKT_DROPPED) &&
+	while (!(datagram->flags & (PKT_DROPPED | PKT_TAKEN)) &&
 		(p.mbuf = frag_train_next(datagram->train, &tags)) != NULL) {
 		p.flags = datagram->flags;
 		p.n_tags = tags.n;
 		p.tpid = tags.tpid;
 		p.outer_tci = tags.outer_tci;
 		p.inner_tci = tags.inner_tci;
-		if (likely(retag(&p))) {
-			transmit(w, buffer_of(w, p.out->port), &p);
-		} else {
-			datapath_drop(w, &p, SL_DROP_TX_HEADROOM);
-			rte_pktmbuf_free(p.mbuf);
-		}
+		datapath_send(w, &p);
 	}
 	frag_train_free(datagram->train);
 }
 
-#define NOT_AS_IT_IS (PKT_DROPPED | PKT_DATAGRAM)
+#define NOT_AS_IT_IS (PKT_DROPPED | PKT_TAKEN | PKT_DATAGRAM)
 
 void
 datapath_emit(struct worker *w, unsigned int n)

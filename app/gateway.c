@@ -12,6 +12,7 @@
 #include "events.h"
 #include "frag.h"
 #include "link.h"
+#include "neighbour.h"
 #include "port.h"
 #include "rcu.h"
 #include "worker.h"
@@ -95,6 +96,9 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	gw->events = events_create(gw_threads(gw));
 	if (gw->events == NULL)
 		return sl_refuse(err, ENOMEM, "out of memory");
+	gw->neighbours = neighbours_create(config->hash, config->hash_seed, err);
+	if (gw->neighbours == NULL)
+		return -ENOMEM;
 	ret = create_table(gw, config, err);
 	if (ret == 0)
 		ret = create_workers(gw, config, err);
@@ -155,6 +159,7 @@ gateway_destroy(struct gateway *gw)
 		ct_destroy(gw->ct);
 	events_destroy(gw->events);
 	frag_destroy(gw->frag);
+	neighbours_destroy(gw->neighbours);
 	netns_registry_destroy(gw->netns);
 	rte_mempool_free(gw->pool);
 	free(gw);

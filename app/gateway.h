@@ -19,6 +19,7 @@ struct worker;
 struct rte_mempool;
 struct frag_table;
 struct events;
+struct neighbours;
 
 struct gateway {
 	struct netns_registry *netns;
@@ -28,6 +29,7 @@ struct gateway {
 	unsigned int n_workers;
 	struct port *ports[GW_PORTS_MAX]; /* by port.index; NULL where free */
 	struct rte_mempool *pool;         /* packet buffers */
+	struct neighbours *neighbours;    /* hosts that were asked for: neighbour.h */
 	struct frag_table *frag;          /* fragments that wait in them */
 	bool replay; /* capture time, no EAL devices; cycles and pids print as null */
 	struct sl_now (*clock)(

@@ -11,6 +11,7 @@
 #include "err.h"
 #include "link_address.h"
 #include "name.h"
+#include "own.h"
 
 #define VLAN_MAX 4094u
 
@@ -27,6 +28,8 @@ stack_text(uint16_t vlan, uint16_t inner, char buf[STACK_TEXT])
 		snprintf(buf, STACK_TEXT, "vlan %u.%u", vlan, inner);
 	return buf;
 }
+
+static uint32_t last_id;
 
 struct link *
 link_first(const struct netns *ns)
@@ -158,6 +161,7 @@ link_resolve(struct gateway *gw, const struct link_spec *spec, struct link *l, s
 	ret = check_stack(l->port, spec, err);
 	if (ret != 0)
 		return ret;
+	l->id = ++last_id;
 	l->vlan = spec->vlan;
 	l->inner = spec->inner;
 	strcpy(l->name, spec->name);
@@ -344,6 +348,7 @@ link_free_detached(struct netns *const ns[], unsigned int n)
 			free(l);
 		}
 		ns[i]->app = NULL;
+		own_free(ns[i]);
 	}
 }
 

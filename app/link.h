@@ -52,6 +52,7 @@ struct link {
 	/* constant while workers can see the link */
 	struct port *port;
 	struct netns *ns;
+	uint32_t id;    /* of no other link since the start; not 0 */
 	uint16_t vlan;  /* outer or only VLAN id; 0: untagged or priority-tagged */
 	uint16_t inner; /* inner VLAN id, 0: none */
 	uint16_t mtu;   /* bytes of an IP packet */
@@ -86,6 +87,8 @@ int link_delete(struct gateway *gw, const char *netns, const char *name, struct 
 /* Takes all links of n namespaces away from the workers, without waiting for a grace period; the
  * caller waits, then calls link_free_detached(). */
 void link_detach_netns(struct gateway *gw, struct netns *const ns[], unsigned int n);
+
+/* The links, and the addresses of the namespaces. */
 void link_free_detached(struct netns *const ns[], unsigned int n);
 
 /* Frees the map of a port that has no links; a grace period after workers last saw the port. */

@@ -191,6 +191,8 @@ verdict(const struct trace_record *r)
 {
 	if (r->flags & PKT_DROPPED)
 		return "drop";
+	if (r->flags & PKT_TAKEN)
+		return "local";
 	return r->flags & PKT_FRAGMENT ? "fragment" : "forward";
 }
 

@@ -17,6 +17,9 @@
 	X(NO_LINK, "no-link", "no link has this port and VLAN tag stack")                          \
 	X(NO_PEER, "no-peer", "the link has no peer to forward to")                                \
 	X(NETNS_DYING, "netns-dying", "the namespace is being deleted")                            \
+	X(ARP_MALFORMED, "arp-malformed", "ARP for the gateway with wrong lengths or addresses")   \
+	X(ND_MALFORMED, "nd-malformed", "neighbour discovery for the gateway against RFC 4861")    \
+	X(NEIGHBOUR_SPOOFED, "neighbour-spoofed", "ARP or ND that claims a gateway's address")     \
 	/* IP header */                                                                            \
 	X(IP_TRUNCATED, "ip-truncated", "frame ends within the IP header")                         \
 	X(IP_VERSION, "ip-version", "version field does not match the EtherType")                  \

@@ -62,7 +62,8 @@ struct ct_lines {
 	uint32_t chain_max; /* read with ct_chain_max(): raised with nf_conntrack_max */
 	struct ct_lines *next;
 	bool moved[CT_STRIPES];
-	struct sl_region region;
+	size_t present;          /* bytes of the lines */
+	struct sl_region region; /* whose they are; none where they are few */
 };
 
 /* What walks read of an entry, in an array beside the pool. Fields are written and read as relaxed

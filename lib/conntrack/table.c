@@ -30,6 +30,30 @@ ct_lines_bound(struct ct_lines *l, uint32_t max)
 		__ATOMIC_RELAXED);
 }
 
+/* Below this size a region, which is of huge pages, would mostly be waste. */
+#define REGION_MIN ((size_t)512 << 10)
+
+static int
+allocate(struct ct_lines *l, size_t bytes, struct sl_err *err)
+{
+	int ret;
+
+	if (bytes < REGION_MIN) {
+		l->line = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
+		if (l->line == NULL)
+			return sl_refuse(err, ENOMEM, "out of memory");
+		memset(l->line, 0, bytes);
+		l->present = bytes;
+		return 0;
+	}
+	ret = sl_region_reserve(&l->region, bytes, err);
+	if (ret == 0)
+		ret = sl_region_grow(&l->region, bytes, err);
+	l->line = (struct ct_line *)(void *)l->region.base;
+	l->present = l->region.present;
+	return ret;
+}
+
 int
 ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl_err *err)
 {
@@ -39,14 +63,11 @@ ct_lines_create(struct ct_lines **out, uint32_t buckets, uint32_t max, struct sl
 
 	if (l == NULL)
 		return sl_refuse(err, ENOMEM, "out of memory");
-	ret = sl_region_reserve(&l->region, (size_t)n * sizeof(struct ct_line), err);
-	if (ret == 0)
-		ret = sl_region_grow(&l->region, (size_t)n * sizeof(struct ct_line), err);
+	ret = allocate(l, (size_t)n * sizeof(struct ct_line), err);
 	if (ret < 0) {
 		ct_lines_destroy(l);
 		return ret;
 	}
-	l->line = (struct ct_line *)(void *)l->region.base;
 	l->mask = n - 1;
 	l->stripe_mask = RTE_MIN(n, CT_STRIPES) - 1;
 	ct_lines_bound(l, max);
@@ -59,6 +80,8 @@ ct_lines_destroy(struct ct_lines *l)
 {
 	if (l == NULL)
 		return;
+	if (l->region.base == NULL)
+		free(l->line);
 	sl_region_release(&l->region);
 	free(l);
 }

@@ -60,6 +60,7 @@ struct netns {
 	uint8_t state;             /* enum netns_state; read with netns_alive() */
 	struct ruleset *rules;     /* lib/rules'; NULL: no rules. RCU */
 	struct nat_netns *nat;     /* lib/nat's; NULL: none. RCU */
+	struct own_set *own;       /* the application's: addresses of NAT; NULL: none. RCU */
 	struct connlimit_netns *limits; /* lib/connlimit's; NULL: none. RCU */
 	/* control only */
 	unsigned int n_links;

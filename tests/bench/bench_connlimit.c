@@ -368,7 +368,8 @@ parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {{"live", required_argument, NULL, 'l'},
 		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'},
-		{"ways", required_argument, NULL, 'w'}, {"ms", required_argument, NULL, 'm'}, {"core", required_argument, NULL, 'c'},
+		{"ways", required_argument, NULL, 'w'}, {"ms", required_argument, NULL, 'm'},
+		{"core", required_argument, NULL, 'c'},
 		{"quick", no_argument, NULL, 'q'}, {"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	unsigned int i;

@@ -104,15 +104,17 @@ class Moment:
     def __init__(self, case, ns):
         self.case, self.ns = case, ns
 
-    def frame(self, port, frame, drop=None, becomes=None):
+    def frame(self, port, frame, drop=None, becomes=None, back=()):
         """A frame that arrives on `port`. drop: the reason it is dropped for. becomes: as what it
-        leaves."""
+        leaves. back: what leaves on `port` in its place, or as well with `becomes` or `drop`; an
+        empty list: nothing."""
         case = self.case
         case.arrivals.append((self.ns, port, frame))
-        if drop is None:
-            case.departures.append((self.ns, case.peer[port], becomes or frame))
-        else:
+        case.departures += [(self.ns, port, answer) for answer in back]
+        if drop is not None:
             case.drops[drop] = case.drops.get(drop, 0) + 1
+        elif becomes is not None or back == ():
+            case.departures.append((self.ns, case.peer[port], becomes or frame))
         return self
 
     def inside(self, frame, **want):
