@@ -220,7 +220,7 @@ forward(struct worker *w, struct pkt *p)
 {
 	if (unlikely(p->flags & (PKT_ARP | PKT_ND)) && !(p->flags & PKT_DROPPED))
 		datapath_own(w, p);
-	if (unlikely(p->flags & (PKT_DROPPED | PKT_TAKEN)))
+	if (unlikely(p->flags & PKT_DROPPED))
 		return;
 	if (likely(p->out == NULL))
 		p->out = link_peer(p->in);

@@ -46,7 +46,8 @@ reply(struct worker *w, struct pkt *p, const struct neigh_msg *msg)
 		return;
 	}
 	neighbour_heard(w, p->in, msg->family, &msg->sender, &msg->mac);
-	p->flags |= PKT_TAKEN;
+	p->reason = SL_DROP_NONE;
+	p->flags |= PKT_DROPPED;
 }
 
 void

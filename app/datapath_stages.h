@@ -39,8 +39,10 @@ void datapath_own(struct worker *w, struct pkt *p);
 /* The end of each packet: into a transmit buffer, or freed. */
 void datapath_emit(struct worker *w, unsigned int n);
 
-/* Sends a frame that the gateway has made, and owns it from now on: p->mbuf, with the tags that
- * p->n_tags tells of, as if it had come in on p->in, to p->out. */
-void datapath_send(struct worker *w, struct pkt *p);
+/* Sends a packet that the gateway made for a namespace on a link, whose tags it has. Takes m. */
+void datapath_send(struct worker *w, struct netns *ns, const struct link *link, struct rte_mbuf *m);
+
+/* The same for a frame without tags, which gets the link's. */
+void datapath_send_untagged(struct worker *w, struct link *link, struct rte_mbuf *m);
 
 #endif

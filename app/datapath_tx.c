@@ -122,13 +122,13 @@ flush_port(struct worker *w, unsigned int index)
 }
 
 static inline void
-transmit(struct worker *w, struct tx_buffer *b, struct pkt *p)
+transmit(struct worker *w, struct tx_buffer *b, struct netns *ns, struct rte_mbuf *m)
 {
 	if (unlikely(b->n == DATAPATH_BURST))
-		flush_port(w, p->out->port->index);
-	b->ns[b->n] = p->ns;
-	b->m[b->n++] = p->mbuf;
-	b->bytes += p->mbuf->pkt_len;
+		flush_port(w, b->port->index);
+	b->ns[b->n] = ns;
+	b->m[b->n++] = m;
+	b->bytes += m->pkt_len;
 }
 
 static struct tx_buffer *
@@ -142,14 +142,29 @@ buffer_of(struct worker *w, struct port *port)
 }
 
 void
-datapath_send(struct worker *w, struct pkt *p)
+datapath_send(struct worker *w, struct netns *ns, const struct link *link, struct rte_mbuf *m)
+{
+	transmit(w, buffer_of(w, link->port), ns, m);
+}
+
+/* Tags the packet for p->out and transmits it, or drops and frees it. */
+static void
+emit_frame(struct worker *w, struct pkt *p)
 {
 	if (likely(retag(p))) {
-		transmit(w, buffer_of(w, p->out->port), p);
+		transmit(w, buffer_of(w, p->out->port), p->ns, p->mbuf);
 	} else {
 		datapath_drop(w, p, SL_DROP_TX_HEADROOM);
 		rte_pktmbuf_free(p->mbuf);
 	}
+}
+
+void
+datapath_send_untagged(struct worker *w, struct link *link, struct rte_mbuf *m)
+{
+	struct pkt p = {.mbuf = m, .in = link, .out = link, .ns = link->ns};
+
+	emit_frame(w, &p);
 }
 
 /* In place of a datagram its fragments leave, each as it came but for the tags. */
@@ -160,19 +175,19 @@ emit_fragments(struct worker *w, const struct pkt *datagram)
 	struct frag_tags tags;
 
 	p.train = NULL;
-	while (!(datagram->flags & (PKT_DROPPED | PKT_TAKEN)) &&
+	while (!(datagram->flags & PKT_DROPPED) &&
 		(p.mbuf = frag_train_next(datagram->train, &tags)) != NULL) {
 		p.flags = datagram->flags;
 		p.n_tags = tags.n;
 		p.tpid = tags.tpid;
 		p.outer_tci = tags.outer_tci;
 		p.inner_tci = tags.inner_tci;
-		datapath_send(w, &p);
+		emit_frame(w, &p);
 	}
 	frag_train_free(datagram->train);
 }
 
-#define NOT_AS_IT_IS (PKT_DROPPED | PKT_TAKEN | PKT_DATAGRAM)
+#define NOT_AS_IT_IS (PKT_DROPPED | PKT_DATAGRAM)
 
 void
 datapath_emit(struct worker *w, unsigned int n)
@@ -195,7 +210,7 @@ datapath_emit(struct worker *w, unsigned int n)
 		/* Most of a burst goes to one port. */
 		if (unlikely(b == NULL || b->port != p->out->port))
 			b = buffer_of(w, p->out->port);
-		transmit(w, b, p);
+		transmit(w, b, p->ns, p->mbuf);
 	}
 	if (n_freed > 0)
 		rte_pktmbuf_free_bulk(freed, n_freed);

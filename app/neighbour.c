@@ -130,12 +130,11 @@ ask(struct worker *w, struct link *l, uint8_t family, const struct tuple_addr *a
 {
 	const struct link_address *from = link_address(l, family, addr);
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->gw->pool);
-	struct pkt p = {.mbuf = m, .in = l, .out = l, .ns = l->ns};
 
 	if (m == NULL)
 		return;
 	if (from != NULL && neigh_ask(m, family, addr, &from->addr, &l->mac))
-		datapath_send(w, &p);
+		datapath_send_untagged(w, l, m);
 	else
 		rte_pktmbuf_free(m);
 }

@@ -190,16 +190,14 @@ static const char *
 verdict(const struct trace_record *r)
 {
 	if (r->flags & PKT_DROPPED)
-		return "drop";
-	if (r->flags & PKT_TAKEN)
-		return "local";
+		return r->reason == SL_DROP_NONE ? "local" : "drop";
 	return r->flags & PKT_FRAGMENT ? "fragment" : "forward";
 }
 
 json_t *
 trace_json(const struct trace_record *r, uint64_t id, uint64_t wall_offset_ns)
 {
-	bool tagged = r->n_tags > 0, dropped = r->flags & PKT_DROPPED;
+	bool tagged = r->n_tags > 0, dropped = (r->flags & PKT_DROPPED) && r->reason != SL_DROP_NONE;
 	json_t *o = json_object();
 
 	put_int(o, "trace", id);

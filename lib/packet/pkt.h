@@ -35,11 +35,10 @@ struct frag_train;
 #define PKT_CT_NEW      0x0100 /* this packet made its entry */
 #define PKT_CT_RELATED  0x0200
 #define PKT_CT_INVALID  0x0400 /* the reason is in pkt.reason */
-#define PKT_DROPPED     0x0800 /* the reason is in pkt.reason */
+#define PKT_DROPPED     0x0800 /* the reason is in pkt.reason; none: it was for the gateway */
 #define PKT_RACE_LOST   0x1000 /* another worker inserted the same flow first */
 #define PKT_FRAGMENT    0x2000 /* one fragment: l3_len and l4_len are of it, l4 is NULL */
 #define PKT_DATAGRAM    0x4000 /* whole, of fragments: see train */
-#define PKT_TAKEN       0x8000 /* to the gateway itself, and ends here */
 
 struct pkt {
 	struct tuple tuple; /* scope and zone are set by classification, the rest by the parser */
