@@ -15,7 +15,7 @@
 #include <rte_prefetch.h>
 
 #include "csum.h"
-#include "datapath_stages.h"
+#include "datapath_rules.h"
 #include "frag.h"
 #include "link.h"
 #include "parse.h"
@@ -99,6 +99,7 @@ classify(struct worker *w, const struct port *port, struct pkt *p)
 		return;
 	}
 	p->ns = p->in->ns;
+	datapath_find_rules(w, p);
 	c = &p->ns->counters[w->index];
 	netns_counter_add(&c->packets, 1);
 	netns_counter_add(&c->bytes, p->mbuf->pkt_len);
@@ -146,20 +147,16 @@ verify_all(struct worker *w, unsigned int n)
 		ct_lookup_chains(w->ct, w->dp.pkt, n);
 }
 
-/* A packet of no known connection: may it start one? */
+/* A packet of a known connection, which may have to be admitted anew. */
 static enum ct_verdict
-admit(struct worker *w, struct pkt *p, struct sl_now now)
+track_known(struct worker *w, struct pkt *p, struct sl_now now)
 {
-	enum ct_verdict v;
+	enum ct_verdict v = ct_track(w->ct, p, now);
 
-	if (unlikely(!netns_alive(p->ns))) {
-		p->reason = SL_DROP_NETNS_DYING;
-		return CT_DROP;
-	}
-	v = ct_begin(w->ct, p, now);
-	if (v != CT_OK)
+	if (likely(p->rules == NULL) || v != CT_OK || !datapath_outdated(p))
 		return v;
-	return ct_commit(w->ct, p);
+	ct_kill(w->ct, p);
+	return CT_MISS;
 }
 
 /*
@@ -174,11 +171,13 @@ track(struct worker *w, struct pkt *p, struct sl_now now)
 	unsigned int turns;
 
 	ct_lookup_finish(w->ct, p);
+	if (unlikely(p->zone_set))
+		datapath_lookup_zones(w, p);
 	if (unlikely(p->flags & PKT_ICMP_ERROR))
 		return ct_track_error(w->ct, p, now);
 	v = p->ct != NULL ? CT_LOST : CT_MISS;
 	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++)
-		v = v == CT_LOST ? ct_track(w->ct, p, now) : admit(w, p, now);
+		v = v == CT_LOST ? track_known(w, p, now) : datapath_admit(w, p);
 	if (unlikely(v == CT_LOST || v == CT_MISS))
 		p->reason = SL_DROP_INV_RACE;
 	return v;
@@ -189,6 +188,7 @@ static void
 invalid(struct worker *w, struct pkt *p)
 {
 	p->flags |= PKT_CT_INVALID;
+	p->ct = NULL;
 	if (netns_knobs(p->ns)->invalid == KNOB_INVALID_DROP)
 		datapath_drop(w, p, p->reason);
 }
@@ -197,7 +197,7 @@ static void
 conntrack(struct worker *w, struct pkt *p, struct sl_now now)
 {
 	if (unlikely(p->flags & (PKT_UNTRACKED | PKT_DROPPED | PKT_L4_BAD))) {
-		if ((p->flags & (PKT_L4_BAD | PKT_DROPPED)) == PKT_L4_BAD) {
+		if ((p->flags & (PKT_L4_BAD | PKT_DROPPED | PKT_UNTRACKED)) == PKT_L4_BAD) {
 			ct_track_bad(w->ct, p);
 			invalid(w, p);
 		}
@@ -224,6 +224,11 @@ forward(struct worker *w, struct pkt *p)
 		return;
 	if (likely(p->out == NULL))
 		p->out = link_peer(p->in);
+	if (unlikely(p->rules != NULL) && !(p->flags & PKT_CT_NEW)) {
+		datapath_filter(w, p);
+		if (p->flags & PKT_DROPPED)
+			return;
+	}
 	if (unlikely(p->out == NULL))
 		datapath_drop(w, p, SL_DROP_NO_PEER);
 }
@@ -261,11 +266,14 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	bool fragments;
 
 	w->now = now;
+	w->dp.raw = false;
 	count_rx(w, in, m, n);
 	fragments = parse_all(w, m, n);
 	classify_all(w, in, n);
 	if (unlikely(fragments))
 		n = datapath_reassemble(w, in, n, now);
+	if (unlikely(w->dp.raw))
+		datapath_raw(w, n);
 	ct_lookup_start(w->ct, w->dp.pkt, n);
 	verify_all(w, n);
 	track_all(w, n, now);

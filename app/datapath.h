@@ -28,8 +28,22 @@ struct tx_buffer {
 	struct netns *ns[DATAPATH_BURST]; /* whose packet it is */
 };
 
+#define DATAPATH_CHAINS 4 /* RULE_CHAINS */
+
+/* What the rules said of a packet that has some, for the trace; the index is enum rule_chain. */
+struct datapath_way {
+	uint64_t handle[DATAPATH_CHAINS];
+	uint8_t verdict[DATAPATH_CHAINS]; /* 0: did not come there; enum rules_verdict, and these */
+};
+
+#define DATAPATH_WAY_SEEN   0x80
+#define DATAPATH_WAY_POLICY 0x40 /* no rule had a verdict */
+#define DATAPATH_WAY_KEPT   0x20 /* that of an earlier packet of the connection */
+
 struct datapath {
 	struct pkt pkt[DATAPATH_BURST];
+	struct datapath_way way[DATAPATH_BURST]; /* of those with pkt.rules */
+	bool raw; /* some packet of the burst has a raw chain */
 	struct tx_buffer tx[GW_PORTS_MAX]; /* by port.index */
 	uint32_t tx_pending;               /* bit set for each buffer that is not empty */
 };

@@ -3,7 +3,7 @@
  * Fragments in the packet path: they wait in the table of lib/packet until their datagram is whole,
  * which is then tracked as one packet. And the sweep of what has waited too long.
  */
-#include "datapath_stages.h"
+#include "datapath_rules.h"
 
 #include "frag.h"
 #include "link.h"
@@ -64,6 +64,7 @@ view_datagram(struct worker *w, struct pkt *p, struct frag_train *train)
 	p->flags |= PKT_DATAGRAM;
 	p->in = in;
 	p->ns = ns;
+	datapath_find_rules(w, p);
 	datapath_judge(w, p);
 }
 
@@ -88,8 +89,10 @@ datapath_reassemble(struct worker *w, const struct port *in, unsigned int n, str
 				break;
 			}
 		}
-		if (kept != i)
+		if (kept != i) {
 			p[kept] = p[i];
+			w->dp.way[kept] = w->dp.way[i];
+		}
 		kept++;
 	}
 	return kept;

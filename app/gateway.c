@@ -13,6 +13,7 @@
 #include "frag.h"
 #include "link.h"
 #include "neighbour.h"
+#include "netns_rules.h"
 #include "port.h"
 #include "rcu.h"
 #include "worker.h"
@@ -99,6 +100,9 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	gw->neighbours = neighbours_create(config->hash, config->hash_seed, err);
 	if (gw->neighbours == NULL)
 		return -ENOMEM;
+	gw->rules_ops = netns_rules_ops(gw);
+	if (gw->rules_ops == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
 	ret = create_table(gw, config, err);
 	if (ret == 0)
 		ret = create_workers(gw, config, err);
@@ -129,7 +133,7 @@ gateway_create(const struct gateway_config *config, struct gateway **out, struct
 }
 
 static void
-remove_links(struct gateway *gw)
+remove_links_and_rules(struct gateway *gw)
 {
 	struct netns *ns;
 	uint32_t id = 0;
@@ -137,8 +141,10 @@ remove_links(struct gateway *gw)
 	while ((ns = netns_next(gw->netns, &id)) != NULL)
 		link_detach_netns(gw, &ns, 1);
 	sl_rcu_synchronize();
-	for (id = 0; (ns = netns_next(gw->netns, &id)) != NULL;)
+	for (id = 0; (ns = netns_next(gw->netns, &id)) != NULL;) {
 		link_free_detached(&ns, 1);
+		netns_rules_free(ns);
+	}
 }
 
 void
@@ -149,7 +155,7 @@ gateway_destroy(struct gateway *gw)
 	if (gw == NULL)
 		return;
 	if (gw->netns != NULL)
-		remove_links(gw);
+		remove_links_and_rules(gw);
 	for (i = 0; i < GW_PORTS_MAX; i++)
 		if (gw->ports[i] != NULL)
 			port_delete(gw, gw->ports[i]->name, NULL);
@@ -162,6 +168,7 @@ gateway_destroy(struct gateway *gw)
 	neighbours_destroy(gw->neighbours);
 	netns_registry_destroy(gw->netns);
 	rte_mempool_free(gw->pool);
+	free(gw->rules_ops);
 	free(gw);
 }
 

@@ -17,6 +17,7 @@
 struct port;
 struct worker;
 struct rte_mempool;
+struct rules_ops;
 struct frag_table;
 struct events;
 struct neighbours;
@@ -35,6 +36,7 @@ struct gateway {
 	struct sl_now (*clock)(
 		struct gateway *gw);  /* the control side's clock: monotonic or capture */
 	struct ct_thread *ct_control; /* the control thread's own */
+	struct rules_ops *rules_ops;  /* what rules call */
 };
 
 struct sl_err;

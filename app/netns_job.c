@@ -6,6 +6,7 @@
 
 #include "frag.h"
 #include "link.h"
+#include "netns_rules.h"
 #include "rcu.h"
 
 #define PURGE_SLICE 16384 /* pool slots of a slice: well below a millisecond */
@@ -38,7 +39,10 @@ static void
 finish(void *arg)
 {
 	struct netns_job *job = arg;
+	unsigned int i;
 
+	for (i = 0; i < job->n; i++)
+		netns_rules_free(job->ns[i]);
 	netns_free_batch(job->gw->netns, job->ns, job->n);
 	if (job->done != NULL)
 		job->done(job->done_arg);

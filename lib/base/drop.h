@@ -41,6 +41,12 @@
 	X(CT_CHAIN_LONG, "ct-chain-long", "the bucket's chain is at its bound")                    \
 	X(ICMP_INNER, "icmp-inner", "ICMP error about a cut or malformed packet")                  \
 	X(ICMP_INNER_CHECKSUM, "icmp-inner-checksum", "packet inside an ICMP error has a bad sum") \
+	/* rules */                                                                                \
+	X(RULE_DROP, "rule-drop", "a rule says drop")                                              \
+	X(RULE_POLICY, "rule-policy", "no rule has a verdict and the chain's policy is drop")      \
+	X(RULE_REJECT, "rule-reject", "a rule says reject; the sender was told")                   \
+	X(RULE_REJECT_SILENT, "rule-reject-silent", "a rule says reject; no answer may be sent, "  \
+		"too many were, or no buffer is left")                                             \
 	/* transmit */                                                                             \
 	X(TX_FULL, "tx-full", "the port took no more packets")                                     \
 	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \

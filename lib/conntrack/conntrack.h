@@ -144,6 +144,8 @@ enum ct_verdict ct_track_bad(struct ct_thread *t, struct pkt *p);
 enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
 /*
+ * The tuple of the answers is the inverted one, of pkt.zone_reply with pkt.zone_set.
+ *
  * Whoever gives the embryo another reply tuple than the inverted original sets pkt.ct_reply_hash
  * to 0.
  *
@@ -172,6 +174,29 @@ enum ct_verdict ct_try_commit(struct ct_thread *t, struct pkt *p);
 uint64_t ct_tuple_hash(const struct ct_thread *t, const struct tuple *tuple);
 void ct_tuple_prefetch(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash);
 bool ct_tuple_taken(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash);
+
+/*
+ * For the rules. Of packets with pkt.rules ct_track() sets pkt.ct_status to the entry's status and
+ * pkt.ct_verdict to the verdict that is kept for the packet's direction, as they were before the
+ * packet; CT_OLD: none, since the connection had been answered before there were rules.
+ *
+ * The functions below are for a tracked packet, or an embryo of the caller's. They lock the entry
+ * themselves, and do nothing (return false) when the connection has gone meanwhile.
+ */
+#define CT_OLD UINT32_MAX
+
+bool ct_mark_get(const struct pkt *p, uint32_t *mark);
+bool ct_mark_set(const struct pkt *p, uint32_t mark);
+bool ct_zone_get(const struct pkt *p, uint32_t *zone); /* as the one number that listings show */
+
+/* The tuple of the other direction than the packet's. */
+bool ct_far_end(const struct pkt *p, struct tuple *far);
+
+/* Keeps a verdict for the packet's direction, or for both. */
+bool ct_verdict_set(const struct pkt *p, bool both, uint32_t verdict);
+
+/* Destroys the connection of a tracked packet, which counts as deleted. */
+void ct_kill(struct ct_thread *t, const struct pkt *p);
 
 /*
  * Looks at some entries of the pool and destroys those past their deadline. `idle`: the caller has

@@ -115,6 +115,7 @@ embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
 	e->orig.tuple = p->tuple;
 	e->orig.packets = e->orig.bytes = 0;
 	e->reply.packets = e->reply.bytes = 0;
+	e->orig.verdict = e->reply.verdict = 0;
 	e->status = 0;
 	e->deadline = now.ms;
 	memset(&e->proto, 0, sizeof(e->proto));
@@ -158,6 +159,10 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return invalid(t, p, SL_DROP_INV_ICMP_TYPE);
 	}
 	embryo_init(e, p, now);
+	if (unlikely(p->zone_set)) {
+		e->reply.tuple.zone = p->zone_reply;
+		p->ct_reply_hash = 0;
+	}
 	v = proto->create(e, p, &ctx);
 	if (v == CT_PROTO_OK)
 		v = proto->packet(e, p, CT_ORIGINAL, &ctx);
@@ -295,8 +300,8 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 
 /* The connection is over, or makes way for a new one: destroys it if it is still the one that was
  * found. */
-static void
-kill_found(struct ct_thread *t, const struct pkt *p)
+void
+ct_kill(struct ct_thread *t, const struct pkt *p)
 {
 	struct ct_entry *e = p->ct;
 
@@ -358,6 +363,16 @@ tcp_closed(const struct ct_entry *e, const struct pkt *p)
 							e->proto.tcp.state == CT_TCP_CLOSE);
 }
 
+/* For the rules, as it was before this packet. */
+static void
+show_kept(const struct ct_entry *e, struct pkt *p) SL_REQUIRES(&e->lock)
+{
+	p->ct_status = e->status;
+	p->ct_verdict = p->ct_dir == CT_ORIGINAL ? e->orig.verdict : e->reply.verdict;
+	if (p->ct_verdict == 0 && (e->status & CT_SEEN_REPLY) && e->orig.verdict == 0)
+		p->ct_verdict = CT_OLD;
+}
+
 enum ct_verdict
 ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
@@ -375,6 +390,8 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_MISS;
 	}
 	old_status = e->status;
+	if (unlikely(p->rules != NULL))
+		show_kept(e, p);
 	v = run_machine(e, p, &ctx);
 	if (likely(v <= CT_PROTO_IGNORED)) {
 		if (p->ct_dir == CT_REPLY)
@@ -394,7 +411,7 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_OK;
 	if (v == CT_PROTO_INVALID)
 		return invalid(t, p, p->reason);
-	kill_found(t, p);
+	ct_kill(t, p);
 	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
 }
 

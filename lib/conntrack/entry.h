@@ -43,7 +43,7 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 
 struct ct_dir_part {
 	struct tuple tuple;
-	uint32_t unused;
+	uint32_t verdict; /* lib/rules': of the last evaluation in this direction, 0: none */
 	uint64_t packets; /* when nf_conntrack_acct */
 	uint64_t bytes;
 };

@@ -45,7 +45,8 @@ struct netns_counters {
 	int64_t entries;  /* inserted less freed by this thread: only the sum of all has meaning */
 	uint64_t created; /* entries inserted, ever */
 	struct netns_drops *drops; /* NULL until the first drop */
-	uint64_t unused[3];
+	uint64_t answer_due; /* ns of the clock: when the next answer of `reject` is due */
+	uint64_t unused[2];
 } __rte_cache_aligned;
 
 struct netns {

@@ -87,6 +87,18 @@ answer_ip_len(const struct pkt *p)
 }
 
 struct tuple_addr
+answer_src(const struct pkt *p)
+{
+	struct tuple_addr a = {0};
+
+	if (p->tuple.family == TUPLE_IPV4)
+		memcpy(a.b, p->l3 + offsetof(struct rte_ipv4_hdr, src_addr), sizeof(rte_be32_t));
+	else
+		memcpy(a.b, p->l3 + offsetof(struct rte_ipv6_hdr, src_addr), sizeof(a.b));
+	return a;
+}
+
+struct tuple_addr
 answer_dst(const struct pkt *p)
 {
 	struct tuple_addr a = {0};

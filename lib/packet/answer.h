@@ -42,7 +42,8 @@ uint16_t answer_ip_header(uint8_t *ip, const struct pkt *p, const struct tuple_a
 /* Length of that header. */
 uint16_t answer_ip_len(const struct pkt *p);
 
-/* The packet's destination, which a reset is from. */
+/* The packet's source, which the answer is for, and its destination, which a reset is from. */
+struct tuple_addr answer_src(const struct pkt *p);
 struct tuple_addr answer_dst(const struct pkt *p);
 
 #endif

@@ -22,6 +22,7 @@ struct netns;
 struct link;
 struct ct_entry;
 struct frag_train;
+struct ruleset;
 
 /* pkt.flags */
 #define PKT_IP          0x0001 /* IPv4 or IPv6, tuple.family set; else passes untracked */
@@ -80,11 +81,23 @@ struct pkt {
 	bool frag_more;       /* PKT_FRAGMENT: the M bit */
 	uint32_t ct_ref;      /* conntrack's own, between the stages of a lookup */
 	uint16_t frag_off;    /* PKT_FRAGMENT: in bytes */
-	uint32_t frag_id;     /* PKT_FRAGMENT: as on the wire */
+	uint16_t ct_status;   /* with rules: entry.status when it was tracked */
+	union {
+		uint32_t frag_id; /* PKT_FRAGMENT: as on the wire */
+		struct {          /* no PKT_FRAGMENT */
+			bool zone_set;       /* a rule of raw chose tuple.zone and: */
+			uint16_t zone_reply; /* zone of the answers' tuple */
+		};
+	};
 
 	/* Of a whole datagram the fragments, which leave in place of mbuf, a view; else NULL. */
 	struct frag_train *train;
 	uint64_t ct_reply_hash; /* of the inverted tuple, where an insert is likely; else 0 */
+
+	/* rules */
+	struct ruleset *rules; /* of the namespace, NULL: none; the same for all of its way */
+	uint32_t mark;         /* nft's meta mark */
+	uint32_t ct_verdict;   /* with rules: what the entry kept when it was tracked, or CT_OLD */
 } __rte_cache_aligned;
 
 #define PKT_TCP_FIN 0x01

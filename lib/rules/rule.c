@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "live.h"
 #include "rules.h"
 
 static const char *const chain_names[RULE_CHAINS] = {
@@ -62,6 +63,7 @@ rule_put(struct rule *r)
 
 	if (r == NULL || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
+	rule_live_free(r);
 	for (i = 0; i < r->n; i++)
 		free_item(&r->item[i]);
 	free(r->item);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `reject`: the answers to refused packets. Each is built in a buffer of the pool and leaves on the
+ * link on which the packet came, with its tags. How many there are in a second is limited for each
+ * namespace and worker; what exceeds that, may not be answered or finds no buffer is dropped as it
+ * were by `drop`, and counted apart.
+ */
+#include "datapath_rules.h"
+
+#include <rte_mbuf.h>
+
+#include "answer.h"
+#include "icmp_error.h"
+#include "link_address.h"
+#include "tcp_reset.h"
+
+/* Codes of a destination unreachable, by enum rule_icmpx. */
+static const uint8_t icmpx_code[][2] = {
+	[RULE_ICMPX_NO_ROUTE] = {0, 0},
+	[RULE_ICMPX_PORT_UNREACHABLE] = {3, 4},
+	[RULE_ICMPX_HOST_UNREACHABLE] = {1, 3},
+	[RULE_ICMPX_ADMIN_PROHIBITED] = {13, 1},
+};
+
+/* So much of a second's answers may come at once. */
+#define BURST_SHARE 20u
+
+/*
+ * One more answer now? The next one is due a fixed time after the last (the generic cell rate
+ * algorithm), and may be early by a burst.
+ */
+static bool
+within_rate(struct worker *w, const struct netns *ns)
+{
+	uint64_t *due = &ns->counters[w->index].answer_due;
+	uint32_t rate = netns_knobs(ns)->reject_rate;
+	uint64_t step, now = w->now.ns;
+
+	if (rate == 0)
+		return false;
+	step = SL_NSEC_PER_SEC / rate;
+	if ((int64_t)(*due - now) > (int64_t)(SL_NSEC_PER_SEC / BURST_SHARE))
+		return false;
+	*due = ((int64_t)(*due - now) > 0 ? *due : now) + step;
+	return true;
+}
+
+/* Of the link's addresses that which its packets are sent from; without one, the address that the
+ * packet was for. */
+static struct tuple_addr
+source(const struct pkt *p)
+{
+	struct tuple_addr to = answer_src(p);
+	const struct link_address *a = link_address(p->in, p->tuple.family, &to);
+
+	return a != NULL ? a->addr : answer_dst(p);
+}
+
+static struct icmp_error
+unreachable(const struct pkt *p, const struct rule_reject *reject)
+{
+	bool ip6 = p->tuple.family == TUPLE_IPV6;
+	struct icmp_error e = {.type = ip6 ? ICMP6_UNREACHABLE : ICMP_UNREACHABLE,
+		.code = reject->code};
+
+	if (reject->type == RULE_REJECT_ICMPX)
+		e.code = icmpx_code[reject->code][ip6];
+	e.src = source(p);
+	return e;
+}
+
+enum sl_drop
+datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *reject)
+{
+	bool reset = reject->type == RULE_REJECT_TCP_RESET;
+	struct icmp_error e = {0};
+	struct pkt answer;
+	struct rte_mbuf *m;
+
+	if (!reset)
+		e = unreachable(p, reject);
+	if (!(reset ? tcp_reset_allowed(p) : icmp_error_allowed(p, &e)) || !within_rate(w, p->ns))
+		return SL_DROP_RULE_REJECT_SILENT;
+	m = rte_pktmbuf_alloc(w->gw->pool);
+	if (m == NULL)
+		return SL_DROP_RULE_REJECT_SILENT;
+	if (!(reset ? tcp_reset_write(m, p) : icmp_error_write(m, p, &e))) {
+		rte_pktmbuf_free(m);
+		return SL_DROP_RULE_REJECT_SILENT;
+	}
+	answer = *p;
+	answer.mbuf = m;
+	answer.out = p->in;
+	datapath_send(w, &answer);
+	return SL_DROP_RULE_REJECT;
+}

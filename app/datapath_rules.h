@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rules in the packet path: what its stages have in common. For the files datapath*.c alone. */
+#ifndef DATAPATH_RULES_H
+#define DATAPATH_RULES_H
+
+#include "datapath_stages.h"
+#include "ruleset.h"
+
+/* ---- datapath_admit.c ---- */
+
+/* A packet of no known connection: may it start one? As ct_begin() and ct_commit(). */
+enum ct_verdict datapath_admit(struct worker *w, struct pkt *p);
+
+/* ---- datapath_rules.c ---- */
+
+/* The rules of the packet's namespace, which it has for all of its way. */
+static inline void
+datapath_find_rules(struct worker *w, struct pkt *p)
+{
+	p->rules = sl_rcu_dereference(&p->ns->rules);
+	if (unlikely(p->rules != NULL)) {
+		w->dp.raw |= p->rules->raw;
+		w->dp.way[p - w->dp.pkt] = (struct datapath_way){0};
+	}
+}
+
+/* The raw chain, for all packets of the burst whose namespace has one. */
+void datapath_raw(struct worker *w, unsigned int n);
+
+/* Looks a packet up whose two directions are in different zones (pkt.zone_set), after the lookup of the
+ * burst: p->ct and ct_dir are right then. */
+void datapath_lookup_zones(struct worker *w, struct pkt *p);
+
+/* The forward chain for a packet that has not just opened a connection; it may be dropped. */
+void datapath_filter(struct worker *w, struct pkt *p);
+
+/*
+ * True for a tracked packet that could open a connection, whose own has no answer yet and was
+ * admitted under other rules that may have translated it otherwise: it is to be admitted anew.
+ */
+bool datapath_outdated(const struct pkt *p);
+
+/* The packet, for an evaluation by this worker; without its second part. */
+struct rules_packet datapath_rules_packet(struct worker *w, struct pkt *p);
+
+/* ruleset_eval(), and notes the result for the trace. */
+void datapath_eval(struct worker *w, enum rule_chain chain, struct rules_packet *k,
+	struct rules_result *r);
+
+/* ---- datapath_reject.c ---- */
+
+/* Answers a packet that a rule rejects; it is still to be dropped, for the reason returned. */
+enum sl_drop datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *reject);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netns_rules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "err.h"
+#include "ruleset.h"
+#include "task.h"
+
+static int
+attach(void *app, struct netns *ns, const struct rule *r, const struct rule_item *item,
+	void **object, struct sl_err *err)
+{
+	(void)app;
+	(void)ns;
+	(void)r;
+	(void)object;
+	switch (item->type) {
+	case RULE_LIMIT:
+		return sl_refuse(err, ENOTSUP, "limit: not available");
+	case RULE_CT_COUNT:
+		return sl_refuse(err, ENOTSUP, "ct count: not available");
+	case RULE_NAT:
+		return sl_refuse(err, ENOTSUP, "address translation: not available");
+	case RULE_LOG:
+		return sl_refuse(err, ENOTSUP, "log: not available");
+	default:
+		return sl_refuse(err, ENOTSUP, "ct helper: not available");
+	}
+}
+
+static void
+detach(void *app, const struct rule_item *item, void *object)
+{
+	(void)app;
+	(void)item;
+	(void)object;
+}
+
+struct rules_ops *
+netns_rules_ops(struct gateway *gw)
+{
+	struct rules_ops *ops = calloc(1, sizeof(*ops));
+
+	if (ops == NULL)
+		return NULL;
+	ops->app = gw;
+	ops->threads = gw_threads(gw);
+	ops->attach = attach;
+	ops->detach = detach;
+	return ops;
+}
+
+static void
+free_set(void *set)
+{
+	ruleset_free(set);
+}
+
+/* When there is no memory to wait aside, waits in place. */
+static void
+free_later(struct ruleset *rs)
+{
+	if (rs == NULL || task_after_grace(free_set, rs) == 0)
+		return;
+	sl_rcu_synchronize();
+	ruleset_free(rs);
+}
+
+int
+netns_rules_publish(struct gateway *gw, struct netns *ns, const struct rule_list *l,
+	struct sl_err *err)
+{
+	struct ruleset *rs;
+
+	if (ns->rules == NULL && rule_list_empty(l))
+		return 0;
+	rs = ruleset_create(l, ns, gw->rules_ops, err);
+	if (rs == NULL)
+		return -EINVAL;
+	free_later(ruleset_publish(ns, rs));
+	return 0;
+}
+
+void
+netns_rules_free(struct netns *ns)
+{
+	ruleset_free(ruleset_publish(ns, NULL));
+}
