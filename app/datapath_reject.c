@@ -74,7 +74,6 @@ datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *rejec
 {
 	bool reset = reject->type == RULE_REJECT_TCP_RESET;
 	struct icmp_error e = {0};
-	struct pkt answer;
 	struct rte_mbuf *m;
 
 	if (!reset)
@@ -88,9 +87,6 @@ datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *rejec
 		rte_pktmbuf_free(m);
 		return SL_DROP_RULE_REJECT_SILENT;
 	}
-	answer = *p;
-	answer.mbuf = m;
-	answer.out = p->in;
-	datapath_send(w, &answer);
+	datapath_send(w, p->ns, p->in, m);
 	return SL_DROP_RULE_REJECT;
 }
