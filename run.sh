@@ -93,8 +93,9 @@ if [ "$stop" = failed ]; then
 	die "the gateway ended"
 fi
 
-say "workers, and all drops"
+say "workers, tracking, and all drops"
 ctl show workers
+ctl stats
 ctl drops
 say "t8, which is under the flood, and t7 beside it: entries, packets, drops"
 for tenant in t8 t7; do

@@ -310,6 +310,7 @@ static const struct family families[] = {
 	CT(expired, "Connections destroyed by their timeout."),
 	CT(deleted, "Connections destroyed by command or by their protocol."),
 	CT(invalid, "Packets that belong to no connection."),
+	CT(early_drop, "Unassured connections destroyed to make room for new ones."),
 	CT(chain_too_long, "Insertions refused because a bucket's chain was at its bound."),
 	CT(swept, "Entries looked at by the sweep."),
 	{"sluice_conntrack_memory_bytes", "gauge", "bytes", "Memory of the table, by part.",

@@ -43,6 +43,8 @@ finish(void *arg)
 
 	for (i = 0; i < job->n; i++)
 		netns_rules_free(job->ns[i]);
+	for (i = 0; i < job->n; i++)
+		ct_reserve_end(job->gw->ct_control, job->ns[i]);
 	netns_free_batch(job->gw->netns, job->ns, job->n);
 	if (job->done != NULL)
 		job->done(job->done_arg);

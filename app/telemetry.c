@@ -127,7 +127,7 @@ static const struct {
 } ct_counters[] = {
 #define CT(name) {#name, offsetof(struct ct_stats, name)}
 	CT(lookups), CT(found), CT(insert), CT(insert_failed), CT(race_lost), CT(expired),
-	CT(deleted), CT(invalid), CT(chain_too_long), CT(swept),
+	CT(deleted), CT(invalid), CT(early_drop), CT(chain_too_long), CT(swept),
 #undef CT
 };
 

@@ -77,14 +77,32 @@ struct old_knobs {
 	uint32_t ct_max; /* of all; 0: was not changed */
 };
 
+/* The knobs of a namespace, and of its reserve what conntrack has to know. */
+static int
+set_knobs(struct gateway *gw, struct netns *ns, const struct knobs *changed, struct sl_err *err)
+{
+	uint32_t reserve = netns_knobs(ns)->ct_reserve;
+	int ret;
+
+	ret = ct_reserve(gw->ct, ns, reserve, changed->ct_reserve, err);
+	if (ret != 0)
+		return ret;
+	ret = netns_set_knobs(ns, changed, err);
+	if (ret != 0)
+		ct_reserve(gw->ct, ns, changed->ct_reserve, reserve, NULL);
+	else
+		ct_reserve_settle(gw->ct_control, ns);
+	return ret;
+}
+
 static void
 undo_write(struct gateway *gw, void *arg)
 {
 	struct old_knobs *old = arg;
 
+	set_knobs(gw, old->ns, &old->knobs, NULL);
 	if (old->ct_max != 0)
 		ct_set_max(gw->ct, old->ct_max, NULL);
-	netns_set_knobs(old->ns, &old->knobs, NULL);
 }
 
 static int
@@ -107,7 +125,7 @@ apply(struct call *c, struct netns *ns, const struct knob *k, const struct knobs
 		if (ret != 0)
 			return ret;
 	}
-	return netns_set_knobs(ns, changed, &c->err);
+	return set_knobs(c->gw, ns, changed, &c->err);
 }
 
 static int

@@ -136,10 +136,11 @@ enum ct_verdict ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now
 enum ct_verdict ct_track_bad(struct ct_thread *t, struct pkt *p);
 
 /*
- * A miss: takes an entry from the pool, checks the maxima (CT_DROP: CT_TABLE_FULL, CT_NETNS_FULL),
- * lets the protocol decide (CT_INVALID) and runs its machine on the packet. CT_OK: pkt.ct is an
- * EMBRYO, which must go to ct_commit() or ct_abort(). CT_LOST: the packet cannot start a
- * connection, but belongs to one that the lookup had missed, as for ct_commit().
+ * A miss: takes an entry from the pool, checks the maxima (CT_DROP: CT_TABLE_FULL, CT_NETNS_FULL,
+ * when there is no unassured entry either that could make way), lets the protocol decide
+ * (CT_INVALID) and runs its machine on the packet. CT_OK: pkt.ct is an EMBRYO, which must go to
+ * ct_commit() or ct_abort(). CT_LOST: the packet cannot start a connection, but belongs to one that
+ * the lookup had missed, as for ct_commit().
  */
 enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
@@ -150,8 +151,13 @@ enum ct_verdict ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now);
  * to 0.
  *
  * CT_OK: LIVE. CT_LOST: another worker was first; the embryo was given back, and pkt.ct, ct_gen and
- * ct_dir are the winner's. CT_DROP: CT_CHAIN_LONG or CT_CLASH (its reply tuple is another
- * connection's), the embryo given back.
+ * ct_dir are the winner's. CT_DROP: CT_CHAIN_LONG, CT_CLASH (its reply tuple is another
+ * connection's), CT_TABLE_FULL or CT_NETNS_FULL (what could have made way has gone meanwhile), the
+ * embryo given back.
+ *
+ * A full namespace makes room by early drop: its oldest entry that is not ASSURED is destroyed,
+ * whichever worker inserted it; O(threads). The maximum of all is full for a namespace when the
+ * entries of all beyond their reserves reach what the reserves leave.
  */
 enum ct_verdict ct_commit(struct ct_thread *t, struct pkt *p);
 void ct_abort(struct ct_thread *t, struct pkt *p);
@@ -206,14 +212,32 @@ unsigned int ct_sweep(struct ct_thread *t, bool idle, struct sl_now now);
 
 /* ---- control ---- */
 
-/* Entries LIVE or DYING of all namespaces; exact when quiet. */
+/*
+ * Entries LIVE or DYING of all namespaces. Counted by each thread for itself, without a shared
+ * write: exact when quiet. Under load the sum is taken over counters that move on meanwhile, so it
+ * is off by at most the entries that come and go while it is taken. A maximum is therefore exceeded
+ * by at most one entry for each worker but one: each may admit one more by the same sum.
+ */
 uint64_t ct_count(const struct ct *ct);
 
 /* Whether ops.event is called. Threads follow within a burst or so. */
 void ct_listen(struct ct *ct, bool on);
 
 uint32_t ct_max(const struct ct *ct);
-int ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err); /* -EINVAL, -ENOMEM */
+
+/* -EINVAL: out of range, or less than the reserves; -ENOMEM. */
+int ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err);
+
+/*
+ * sluice.conntrack_reserve of a namespace is about to change: -ENOSPC when the reserves would
+ * exceed the maximum, else it counts from now on. ct_reserve_settle(), after the knob is published,
+ * has the entries that are there count as what they are now. ct_reserve_end(): the namespace is
+ * about to be freed, and has no entries.
+ */
+int ct_reserve(struct ct *ct, struct netns *ns, uint32_t from, uint32_t to, struct sl_err *err);
+void ct_reserve_settle(struct ct_thread *t, struct netns *ns);
+void ct_reserve_end(struct ct_thread *t, struct netns *ns);
+
 uint32_t ct_buckets(const struct ct *ct);
 
 /*
@@ -302,6 +326,7 @@ struct ct_stats {
 	uint64_t insert, insert_failed;
 	uint64_t race_lost;     /* another worker inserted the flow first */
 	uint64_t expired;       /* destroyed by lookup or sweep */
+	uint64_t early_drop;    /* destroyed, unassured, to make room for a new one */
 	uint64_t deleted;       /* destroyed by the control side or the state machine */
 	uint64_t invalid;
 	uint64_t chain_too_long;

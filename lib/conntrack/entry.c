@@ -34,13 +34,6 @@ slot_publish(struct ct *ct, const struct ct_entry *e)
 	__atomic_store_n(&s->life, CT_LIVE, __ATOMIC_RELAXED);
 }
 
-static void
-count(struct ct_thread *t, struct netns *ns, int64_t n)
-{
-	netns_counter_add(&t->entries, n);
-	netns_counter_add(&ns->counters[t->index].entries, n);
-}
-
 /* The entry is the caller's alone, in no chain. */
 static void
 entry_free(struct ct_thread *t, struct ct_entry *e)
@@ -59,20 +52,6 @@ embryo_free(struct ct_thread *t, struct ct_entry *e)
 	if (ops->aborted != NULL)
 		ops->aborted(ops->app, t, e);
 	entry_free(t, e);
-}
-
-static enum ct_verdict
-check_max(struct ct_thread *t, struct pkt *p)
-{
-	uint32_t ns_max = netns_knobs(p->ns)->ct_max;
-
-	if (unlikely(ct_count(t->ct) >= ct_max(t->ct)))
-		p->reason = SL_DROP_CT_TABLE_FULL;
-	else if (unlikely(ns_max != 0 && netns_entries(p->ns, t->ct->n_threads) >= (int64_t)ns_max))
-		p->reason = SL_DROP_CT_NETNS_FULL;
-	else
-		return CT_OK;
-	return CT_DROP;
 }
 
 static enum ct_verdict
@@ -144,10 +123,14 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	struct ct_proto_ctx ctx = {.knobs = netns_knobs(p->ns), .now = now};
 	enum ct_proto_verdict v;
 	struct ct_entry *e;
+	enum sl_drop full;
 	uint32_t id;
 
-	if (check_max(t, p) != CT_OK)
+	full = ct_full(t, p->ns);
+	if (unlikely(full != SL_DROP_NONE) && !ct_may_make_room(t, p->ns)) {
+		p->reason = (uint8_t)full;
 		return CT_DROP;
+	}
 	id = sl_ids_get(&t->ct->entry_ids, &t->entry_ids);
 	if (unlikely(id == 0)) {
 		p->reason = SL_DROP_CT_TABLE_FULL;
@@ -176,6 +159,8 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	}
 	if (ctx.knobs->acct)
 		account(e, CT_ORIGINAL, p);
+	if (unlikely(full != SL_DROP_NONE))
+		e->status |= CT_NEEDS_ROOM;
 	p->ct = e;
 	p->ct_gen = e->gen;
 	p->ct_dir = CT_ORIGINAL;
@@ -216,6 +201,21 @@ insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 	return 0;
 }
 
+/* Only now that the connection is wanted another has to go for it. */
+static bool
+make_room(struct ct_thread *t, struct pkt *p)
+{
+	struct ct_entry *e = p->ct;
+
+	e->status &= (uint16_t)~CT_NEEDS_ROOM;
+	p->reason = (uint8_t)ct_make_room(t, p->ns);
+	if (likely(p->reason == SL_DROP_NONE))
+		return true;
+	embryo_free(t, e);
+	p->ct = NULL;
+	return false;
+}
+
 enum ct_verdict
 ct_try_commit(struct ct_thread *t, struct pkt *p)
 {
@@ -228,7 +228,10 @@ ct_try_commit(struct ct_thread *t, struct pkt *p)
 
 	if (hash[1] == 0)
 		hash[1] = sl_hash(&ct->hasher, &e->reply.tuple);
-	count(t, p->ns, 1);
+	if (unlikely(e->status & CT_NEEDS_ROOM) && !make_room(t, p))
+		return CT_DROP;
+	ct_charge(t, p->ns, 1);
+	ct_queue_add(t, e);
 	sl_stripes_lock(&s, ct_stripe(ct, l, hash[0]), ct_stripe(ct, l, hash[1]));
 	ret = insert(t, p, hash);
 	sl_stripes_unlock(&s);
@@ -239,7 +242,8 @@ ct_try_commit(struct ct_thread *t, struct pkt *p)
 		netns_counter_add(&p->ns->counters[t->index].created, 1);
 		return CT_OK;
 	}
-	count(t, p->ns, -1);
+	ct_queue_remove(ct, e);
+	ct_charge(t, p->ns, -1);
 	if (ret == -SL_DROP_CT_CLASH)
 		return CT_CLASH;
 	embryo_free(t, e);
@@ -283,6 +287,7 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 			hash[i][d] = sl_hash(&ct->hasher, ct_tuple(e[i], d));
 			__builtin_prefetch(ct_head(l, hash[i][d]), 1);
 		}
+		ct_queue_prefetch(ct, e[i]);
 	}
 	for (i = 0; i < n; i++) {
 		ct_unlink(t, e[i], hash[i]);
@@ -293,7 +298,8 @@ ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 		ct->ops.destroyed(ct->ops.app, t, e, n);
 	for (i = 0; i < n; i++) {
 		__atomic_store_n(&ct->slot[ct_index(ct, e[i])].life, CT_FREE, __ATOMIC_RELAXED);
-		count(t, e[i]->ns, -1);
+		ct_queue_remove(ct, e[i]);
+		ct_charge(t, e[i]->ns, -1);
 		entry_free(t, e[i]);
 	}
 }
@@ -393,6 +399,8 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	if (unlikely(p->rules != NULL))
 		show_kept(e, p);
 	v = run_machine(e, p, &ctx);
+	if (unlikely(e->status & ~old_status & CT_ASSURED))
+		ct_queue_remove(t->ct, e);
 	if (likely(v <= CT_PROTO_IGNORED)) {
 		if (p->ct_dir == CT_REPLY)
 			e->status |= CT_SEEN_REPLY;

@@ -40,6 +40,7 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 #define CT_SRC_NAT      0x0004
 #define CT_DST_NAT      0x0008
 #define CT_UDP_STREAM   0x0010 /* the stream timeout holds */
+#define CT_NEEDS_ROOM   0x8000 /* EMBRYO: another has to go before it can be inserted */
 
 struct ct_dir_part {
 	struct tuple tuple;

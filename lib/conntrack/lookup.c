@@ -76,6 +76,7 @@ expect_new(struct ct_thread *t, struct pkt *p)
 	for (line = 0; line < sizeof(struct ct_entry); line += RTE_CACHE_LINE_SIZE)
 		__builtin_prefetch(e + line, 1);
 	__builtin_prefetch(&ct->slot[id], 1);
+	__builtin_prefetch(&ct->queued[id], 1);
 	p->ct_reply_hash = sl_hash(&ct->hasher, &reply);
 	__builtin_prefetch(ct_head(ct_lines_of(ct, &reply), p->ct_reply_hash), 1);
 }

@@ -67,9 +67,17 @@ ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err)
 	if (max < 1 || max > CT_ENTRIES_MAX)
 		return sl_refuse(err, EINVAL, "nf_conntrack_max %u is out of range (1-%u)", max,
 			CT_ENTRIES_MAX);
+	if (max < ct->reserved)
+		return sl_refuse(err, EINVAL,
+			"nf_conntrack_max %u is less than the reserves of all namespaces, %lu: "
+			"lower sluice.conntrack_reserve first",
+			max, (unsigned long)ct->reserved);
 	ret = sl_region_grow(&ct->pool_region, (size_t)limit * sizeof(struct ct_entry), err);
 	if (ret == 0)
 		ret = sl_region_grow(&ct->slot_region, (size_t)limit * sizeof(struct ct_slot), err);
+	if (ret == 0)
+		ret = sl_region_grow(
+			&ct->queued_region, (size_t)limit * sizeof(struct ct_queued), err);
 	if (ret == 0)
 		ret = sl_region_grow(&ct->entry_ids.region, (size_t)limit * sizeof(uint32_t), err);
 	if (ret == 0)
@@ -80,6 +88,7 @@ ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err)
 	set_limit(&ct->entry_ids, limit);
 	set_limit(&ct->line_ids, overflow_limit(ct, max));
 	__atomic_store_n(&ct->max, max, __ATOMIC_RELAXED);
+	__atomic_store_n(&ct->common_max, max - (uint32_t)ct->reserved, __ATOMIC_RELAXED);
 	if (ct->lines != NULL)
 		ct_lines_bound(ct->lines, max);
 	return 0;
@@ -121,6 +130,9 @@ reserve(struct ct *ct, struct sl_err *err)
 			&ct->slot_region, (size_t)entries * sizeof(struct ct_slot), err);
 	if (ret == 0)
 		ret = sl_region_reserve(
+			&ct->queued_region, (size_t)entries * sizeof(struct ct_queued), err);
+	if (ret == 0)
+		ret = sl_region_reserve(
 			&ct->overflow_region, (size_t)lines * sizeof(struct ct_line), err);
 	if (ret == 0)
 		ret = sl_region_reserve(&ct->stripe_region, stripes, err);
@@ -132,6 +144,7 @@ reserve(struct ct *ct, struct sl_err *err)
 		ret = sl_ids_init(&ct->line_ids, lines, err);
 	ct->pool = (struct ct_entry *)(void *)ct->pool_region.base;
 	ct->slot = (struct ct_slot *)(void *)ct->slot_region.base;
+	ct->queued = (struct ct_queued *)(void *)ct->queued_region.base;
 	ct->overflow = (struct ct_line *)(void *)ct->overflow_region.base;
 	ct->stripe = (struct sl_stripe *)(void *)ct->stripe_region.base;
 	return ret;
@@ -216,6 +229,7 @@ ct_destroy(struct ct *ct)
 	sl_ids_fini(&ct->line_ids);
 	sl_region_release(&ct->pool_region);
 	sl_region_release(&ct->slot_region);
+	sl_region_release(&ct->queued_region);
 	sl_region_release(&ct->overflow_region);
 	sl_region_release(&ct->stripe_region);
 	free(ct);
@@ -279,7 +293,7 @@ ct_memory_sizes(const struct ct *ct, struct ct_memory *out)
 	const struct ct_lines *l = ct->lines;
 
 	*out = (struct ct_memory){
-		.pool_present = ct->pool_region.present,
+		.pool_present = ct->pool_region.present + ct->queued_region.present,
 		.lines_present = l->present + ct->overflow_region.present,
 		.walk_present = ct->slot_region.present + ct->entry_ids.region.present,
 		.high_water = __atomic_load_n(&ct->entry_ids.high_water, __ATOMIC_RELAXED) - 1,

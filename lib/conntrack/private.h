@@ -75,10 +75,19 @@ struct ct_slot {
 	uint32_t life;
 };
 
+/* An entry's place among the unassured ones (room.c), in an array beside the pool. */
+struct ct_queued {
+	uint32_t next, prev; /* indices; 0: none */
+	uint32_t born;       /* when it was made, in 2^20 ns */
+	uint32_t owner;      /* 1 + the thread in whose queue it is; 0: it is in none */
+};
+
 struct ct_thread {
 	struct ct *ct;
 	unsigned int index;
 	int64_t entries;        /* inserted less freed here; read by all */
+	int64_t common;         /* of these, beyond the reserves; read by all */
+	uint32_t victim;        /* where in the pool a namespace above its reserve is sought next */
 	uint32_t sweep_next;    /* the part of the pool that this thread sweeps now */
 	uint32_t sweep_end;
 	uint32_t sweep_credit;  /* slots owed for what was inserted */
@@ -94,19 +103,23 @@ struct ct {
 	struct ct_lines **own;  /* by scope, own tables for TCP (RCU); NULL while there are none */
 	struct ct_entry *pool;
 	struct ct_slot *slot;
+	struct ct_queued *queued;
 	struct ct_line *overflow;
 	struct sl_stripe *stripe; /* [CT_STRIPES] */
 	struct ct_thread **thread;
 	unsigned int n_threads;
 	bool listened; /* ops.event is to be called */
 	uint32_t max;
+	uint32_t common_max; /* max less all reserves */
+	uint64_t reserved;   /* control only: the sum of all reserves */
 	uint32_t buckets;
 	struct ct_ops ops;
 	struct netns_registry *netns;
 	struct ct_lines *retired; /* the old lines between finish and release of a resize */
 	uint32_t resize_next;     /* first stripe that is not moved yet */
 	uint32_t resize_buckets;
-	struct sl_region pool_region, slot_region, overflow_region, stripe_region, own_region;
+	struct sl_region pool_region, slot_region, queued_region, overflow_region, stripe_region;
+	struct sl_region own_region;
 
 	/* written by all threads, seldom */
 	struct sl_ids entry_ids __rte_cache_aligned;
@@ -315,6 +328,48 @@ ct_tell(struct ct_thread *t, const struct ct_entry *e, enum ct_event event, unsi
 {
 	t->ct->ops.event(t->ct->ops.app, t, e, event, changed);
 }
+
+static inline void
+ct_prefetch_entry(const struct ct_entry *e)
+{
+	__builtin_prefetch(&e->lock, 1);
+	rte_prefetch0(&e->orig);
+	rte_prefetch0(&e->reply);
+	rte_prefetch0(&e->ns);
+}
+
+/* ---- room.c ---- */
+
+/* Puts an EMBRYO at the end of the thread's queue of unassured entries of its namespace. */
+void ct_queue_add(struct ct_thread *t, const struct ct_entry *e);
+
+/* Takes an entry out of its queue, if it is in one: what has become ASSURED, under its lock, or
+ * what is the caller's alone. */
+void ct_queue_remove(struct ct *ct, const struct ct_entry *e);
+
+/* What taking it out will touch. */
+static inline void
+ct_queue_prefetch(const struct ct *ct, const struct ct_entry *e)
+{
+	const struct ct_queued *l = &ct->queued[ct_index(ct, e)];
+
+	__builtin_prefetch(&ct->queued[__atomic_load_n(&l->next, __ATOMIC_RELAXED)], 1);
+	__builtin_prefetch(&ct->queued[__atomic_load_n(&l->prev, __ATOMIC_RELAXED)], 1);
+}
+
+/* Counts an entry of the namespace in (1) or out (-1). */
+void ct_charge(struct ct_thread *t, struct netns *ns, int n);
+
+/* Whether one more entry of the namespace is too many: SL_DROP_NONE, or the reason why. */
+enum sl_drop ct_full(const struct ct_thread *t, const struct netns *ns);
+
+/* Of a full namespace: whether there seems to be an entry that can make way. */
+bool ct_may_make_room(const struct ct_thread *t, const struct netns *ns);
+
+/* Destroys one entry to make room for a new one of the namespace, when it is full; with nothing
+ * held. SL_DROP_NONE, or the reason why it is full when all that could make way are gone or
+ * assured. */
+enum sl_drop ct_make_room(struct ct_thread *t, struct netns *ns);
 
 /* Keeps the walk's coarse deadline not later than the entry's; called when a deadline moved. */
 static inline void

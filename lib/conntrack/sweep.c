@@ -38,15 +38,6 @@ take_part(struct ct_thread *t, bool idle, struct sl_now now)
 	return taken;
 }
 
-static inline void
-prefetch_entry(const struct ct_entry *e)
-{
-	__builtin_prefetch(&e->lock, 1);
-	rte_prefetch0(&e->orig);
-	rte_prefetch0(&e->reply);
-	rte_prefetch0(&e->ns);
-}
-
 /* Looks at up to `budget` slots of the thread's part; fills batch with those that look expired. */
 static unsigned int
 collect(struct ct_thread *t, unsigned int *budget, struct ct_entry **batch, struct sl_now now)
@@ -62,7 +53,8 @@ collect(struct ct_thread *t, unsigned int *budget, struct ct_entry **batch, stru
 			!sl_ms_passed(__atomic_load_n(&s->deadline, __ATOMIC_RELAXED), now.ms))
 			continue;
 		batch[n] = &ct->pool[i];
-		prefetch_entry(batch[n++]);
+		__builtin_prefetch(&ct->queued[i], 1);
+		ct_prefetch_entry(batch[n++]);
 	}
 	return n;
 }

@@ -82,6 +82,8 @@ const struct knob knob_list[] = {
 	SECONDS("nf_conntrack_udp_timeout_stream", udp_timeout_stream, 120, "UDP, seen both ways"),
 	{"sluice.connlimit_max", KNOB_U32, FIELD(connlimit_max), 1, CT_MAX_LIMIT, 262144,
 		"keys that `ct count` counts by; init's is the maximum of all together"},
+	{"sluice.conntrack_reserve", KNOB_U32, FIELD(ct_reserve), 0, CT_MAX_LIMIT, 0,
+		"connections of the namespace that others always leave room for"},
 	BOOL("sluice.icmp_inner_checksum", icmp_inner_checksum, 1,
 		"drop an ICMP error whose inner IP header has a wrong checksum"),
 	{"sluice.invalid", KNOB_INVALID, FIELD(invalid), KNOB_INVALID_AUTO, KNOB_INVALID_DROP,

@@ -71,6 +71,7 @@ struct knobs {
 	uint32_t connlimit_max; /* keys of `ct count`, likewise */
 	uint32_t ratelimit_keys; /* buckets of a `limit rate … by …` made from now on */
 	uint32_t reject_rate; /* sluice.reject_rate: answers to rejected packets in a second */
+	uint32_t ct_reserve; /* connections for which there is always room; not inherited */
 	uint8_t tcp_max_retrans;
 	bool tcp_loose;
 	bool tcp_be_liberal;

@@ -180,11 +180,28 @@ undo:
 	return ret;
 }
 
+/* What a batch has of its parent: its block, or one that lacks only what is not inherited. */
+static struct knobs *
+inherited(const struct netns *parent)
+{
+	struct knobs *k;
+
+	if (parent->knobs->ct_reserve == 0)
+		return parent->knobs;
+	k = knobs_dup(parent->knobs);
+	if (k != NULL) {
+		k->ct_reserve = 0;
+		k->refs = 0;
+	}
+	return k;
+}
+
 int
 netns_create_batch(struct netns_registry *r, const char *const names[], unsigned int n,
 	const struct netns *parent, struct netns **out, struct sl_err *err)
 {
 	struct netns **batch;
+	struct knobs *knobs;
 	unsigned int i;
 	int ret;
 
@@ -194,17 +211,19 @@ netns_create_batch(struct netns_registry *r, const char *const names[], unsigned
 		return sl_refuse(err, ENOSPC, "%u namespaces are too many: %u of %u are in use", n,
 			r->used, NETNS_MAX);
 	batch = malloc(n * sizeof(struct netns *));
-	if (batch == NULL || names_reserve(r, r->alive + n) != 0) {
-		free(batch);
-		return sl_refuse(err, ENOMEM, "no memory for %u namespaces", n);
-	}
-	ret = build_batch(r, names, n, batch, err);
+	knobs = inherited(parent);
+	if (batch == NULL || knobs == NULL || names_reserve(r, r->alive + n) != 0)
+		ret = sl_refuse(err, ENOMEM, "no memory for %u namespaces", n);
+	else
+		ret = build_batch(r, names, n, batch, err);
 	if (ret == 0) {
 		for (i = 0; i < n; i++)
-			publish(r, batch[i], parent->knobs);
-		parent->knobs->refs += n;
+			publish(r, batch[i], knobs);
+		knobs->refs += n;
 		if (out != NULL)
 			memcpy(out, batch, n * sizeof(struct netns *));
+	} else if (knobs != parent->knobs) {
+		free(knobs);
 	}
 	free(batch);
 	return ret;

@@ -25,6 +25,7 @@
 
 #include "drop.h"
 #include "knobs.h"
+#include "lock.h"
 #include "rcu.h"
 
 #define NETNS_MAX      65537u /* init and 65,536 more */
@@ -38,7 +39,16 @@ struct netns_drops {
 	uint64_t count[SL_DROP_COUNT];
 };
 
-/* Counters of a namespace on one thread; written by that thread alone, read by any. */
+/* A queue of conntrack's, through an array of its own (room.c there). */
+struct netns_queue {
+	struct sl_lock lock;
+	uint32_t head, tail; /* guarded by lock; head is read without it too. 0: none */
+};
+
+/*
+ * Counters of a namespace on one thread; written by that thread alone, read by any. The queue in
+ * them is written by any, under its lock.
+ */
 struct netns_counters {
 	uint64_t packets; /* received on its links */
 	uint64_t bytes;
@@ -46,7 +56,9 @@ struct netns_counters {
 	uint64_t created; /* entries inserted, ever */
 	struct netns_drops *drops; /* NULL until the first drop */
 	uint64_t answer_due; /* ns of the clock: when the next answer of `reject` is due */
-	uint64_t unused[2];
+	struct netns_queue unassured; /* connections of the thread that are not ASSURED, by age */
+	uint32_t common; /* entries beyond the reserve, as `entries`: the sum modulo 2^32 is a
+			    signed number */
 } __rte_cache_aligned;
 
 struct netns {
@@ -59,6 +71,7 @@ struct netns {
 	/* written by control, read by workers */
 	struct knobs *knobs;       /* never changed in place; read with netns_knobs() */
 	uint8_t state;             /* enum netns_state; read with netns_alive() */
+	bool had_reserve;          /* has a sluice.conntrack_reserve, or had one before */
 	struct ruleset *rules;     /* lib/rules'; NULL: no rules. RCU */
 	struct nat_netns *nat;     /* lib/nat's; NULL: none. RCU */
 	struct own_set *own;       /* the application's: addresses of NAT; NULL: none. RCU */
@@ -97,7 +110,8 @@ int netns_name_valid(const char *name, struct sl_err *err);
 
 /*
  * All or nothing: on a refusal (invalid name, taken, twice in the batch: the message says which;
- * too many; memory) nothing has changed. Knobs are inherited from parent. out[i], when out is not
+ * too many; memory) nothing has changed. Knobs are inherited from parent, but for ct_reserve, which
+ * is 0. out[i], when out is not
  * NULL, is set for each. 0 or -errno.
  */
 int netns_create_batch(struct netns_registry *r, const char *const names[], unsigned int n,

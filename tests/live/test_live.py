@@ -239,8 +239,12 @@ def test_limit_is_the_tenants_own(site):
     clients = [site.inside.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(4)]
     for c in clients:
         c.sendto(b'x', ('10.0.0.2', 5000))
-    wait_for('drops', lambda: drops(gateway, 'ct-netns-full') == 2)
-    assert len(entries(gateway, 'proto udp')) == 2
+        port = f'sport {c.getsockname()[1]}'
+        wait_for('its entry', lambda: len(entries(gateway, 'proto udp', port)) == 1)
+    left = {e['orig']['sport'] for e in entries(gateway, 'proto udp')}
+    assert left == {c.getsockname()[1] for c in clients[2:]}
+    assert sum(t['early_drop'] for t in gateway.json('stats')) == 2
+    assert gateway.ctl('drops') == ''
 
 
 def test_restart_after_kill(site):

@@ -135,18 +135,70 @@ def check_count(result, count):
     assert result['count'] == count
 
 
+def shake_hands(c, at, flow, vid):
+    side(c, at, 'in', tcp(flow, 'S', seq=1), vid)
+    side(c, at + .001, 'out', tcp(~flow, 'SA', seq=9, ack=2), vid)
+    side(c, at + .002, 'in', tcp(flow, 'A', seq=2, ack=10), vid)
+
+
 def test_full_tenant_leaves_the_other_alone(two):
-    """A maximum of three: the fourth flow is refused by name, what is there goes on, t2 is free."""
+    """A maximum of three, all of them established: the fourth flow is refused by name, what is
+    there goes on, t2 is free."""
     c = two
     c.config += 'sysctl nf_conntrack_max=3 netns t1\n'
     flows = [A(20000 + i) > S(80) for i in range(5)]
     for i, flow in enumerate(flows):
-        side(c, i * .1, 'in', tcp(flow, 'S', seq=1), 1,
-             **({} if i < 3 else {'drop': 'ct-netns-full'}))
+        if i < 3:
+            shake_hands(c, i * .1, flow, 1)
+        else:
+            side(c, i * .1, 'in', tcp(flow, 'S', seq=1), 1, drop='ct-netns-full')
         side(c, i * .1, 'in', tcp(flow, 'S', seq=1), 2)
-    side(c, 1, 'out', tcp(~flows[0], 'SA', seq=9, ack=2), 1)
+    side(c, 1, 'out', tcp(~flows[0], 'PA', seq=10, ack=2, data=b'x'), 1)
     c.at(2).run('conntrack count netns t1', lambda result: check_count(result, 3))
     c.at(2).run('conntrack count netns t2', lambda result: check_count(result, 5))
+    c.replay()
+
+
+def test_oldest_that_is_not_assured_makes_way(two):
+    """A flood in a full tenant pushes out its own half-open flows, the oldest first; neither its
+    established one nor anything of the other tenant."""
+    c = two
+    c.config += 'sysctl nf_conntrack_max=4 netns t1\n'
+    kept = A(10000) > S(80)
+    flows = [A(20000 + i) > S(80) for i in range(20)]
+    shake_hands(c, 0, kept, 1)
+    for i, flow in enumerate(flows):
+        side(c, 1 + i * .1, 'in', tcp(flow, 'S', seq=1), 1)
+        side(c, 1 + i * .1, 'in', tcp(flow, 'S', seq=1), 2)
+    c.at(4).entries(entry(kept, 'tcp', state='ESTABLISHED', assured=True),
+                    *(entry(flow, 'tcp', state='SYN_SENT', unreplied=True)
+                      for flow in flows[-3:]), netns='t1')
+    side(c, 5, 'out', tcp(~flows[16], 'SA', seq=9, ack=2), 1, drop='invalid-tcp-state')
+    side(c, 5, 'out', tcp(~flows[17], 'SA', seq=9, ack=2), 1)
+    c.at(6).run('conntrack count netns t2', lambda result: check_count(result, 20))
+    c.at(6).run('stats', lambda result: check_early_drops(result, 17))
+    c.replay()
+
+
+def check_early_drops(stats, n):
+    assert sum(thread['early_drop'] for thread in stats['items']) == n
+
+
+def test_flood_does_not_reach_into_a_reserve(two):
+    """The flood of t1 has all that is common; t2 opens as many as it has reserved."""
+    c = two
+    c.config += 'sysctl nf_conntrack_max=20\nsysctl sluice.conntrack_reserve=5 netns t2\n'
+    for i in range(100):
+        side(c, i * .01, 'in', tcp(A(20000 + i) > S(80), 'S', seq=1), 1)
+    c.at(1.5).run('conntrack count netns t1', lambda result: check_count(result, 15))
+    flows = [A(30000 + i) > S(80) for i in range(5)]
+    for i, flow in enumerate(flows):
+        shake_hands(c, 2 + i * .1, flow, 2)
+        side(c, 2.05 + i * .1, 'in', tcp(A(25000 + i) > S(80), 'S', seq=1), 1)
+    c.at(3).entries(*(entry(flow, 'tcp', state='ESTABLISHED', assured=True) for flow in flows),
+                    netns='t2')
+    c.at(3).run('conntrack count netns t1', lambda result: check_count(result, 15))
+    side(c, 4, 'in', tcp(A(40000) > S(80), 'S', seq=1), 2, drop='ct-table-full')
     c.replay()
 
 

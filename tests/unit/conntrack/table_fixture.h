@@ -113,6 +113,25 @@ insert(struct fixture *f, struct ct_thread *t, struct pkt *p)
 	assert_int_equal(ct_commit(t, p), CT_OK);
 }
 
+/* The flows first … first + n - 1 are replied to and go on, by packets on thread t. */
+static inline void
+assure(struct fixture *f, struct ct_thread *t, struct netns *ns, uint32_t first, uint32_t n)
+{
+	struct pkt p;
+	uint32_t i, step;
+
+	for (step = 0; step < 2; step++) {
+		for (i = first; i < first + n; i++) {
+			p = packet(ns, i, step == 0);
+			ct_lookup_bulk(t, &p, 1);
+			assert_non_null(p.ct);
+			assert_int_equal(ct_track(t, &p, f->now), CT_OK);
+			assert_int_equal(!!(p.ct->status & CT_ASSURED), step);
+		}
+		later(f, 2500);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif

@@ -164,6 +164,7 @@ test_full_pool_refuses(void **state)
 		p = flow_packet(f, i, false);
 		insert(f, f->a, &p);
 	}
+	assure(f, f->a, netns_init_ns(f->registry), 0, 4);
 	p = flow_packet(f, 9, false);
 	ct_lookup_bulk(f->b, &p, 1);
 	assert_int_equal(ct_begin(f->b, &p, f->now), CT_DROP);
@@ -195,6 +196,7 @@ test_full_namespace_refuses_alone(void **state)
 	assert_int_equal(netns_set_knobs(ns[0], &k, NULL), 0);
 	p = packet(ns[0], 1, false);
 	insert(f, f->a, &p);
+	assure(f, f->a, ns[0], 1, 1);
 	p = packet(ns[0], 2, false);
 	ct_lookup_bulk(f->b, &p, 1);
 	assert_int_equal(ct_begin(f->b, &p, f->now), CT_DROP);

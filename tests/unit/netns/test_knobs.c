@@ -57,6 +57,7 @@ static const struct {
 	{"net.netfilter.nf_conntrack_udp_timeout", "30"},
 	{"net.netfilter.nf_conntrack_udp_timeout_stream", "120"},
 	{"sluice.connlimit_max", "262144"},
+	{"sluice.conntrack_reserve", "0"},
 	{"sluice.icmp_inner_checksum", "1"},
 	{"sluice.invalid", "auto"},
 	{"sluice.ratelimit_keys", "4096"},
