@@ -197,7 +197,8 @@ verdict(const struct trace_record *r)
 json_t *
 trace_json(const struct trace_record *r, uint64_t id, uint64_t wall_offset_ns)
 {
-	bool tagged = r->n_tags > 0, dropped = (r->flags & PKT_DROPPED) && r->reason != SL_DROP_NONE;
+	bool tagged = r->n_tags > 0;
+	bool dropped = (r->flags & PKT_DROPPED) && r->reason != SL_DROP_NONE;
 	json_t *o = json_object();
 
 	put_int(o, "trace", id);
