@@ -7,6 +7,7 @@
 #include "txn.h"
 
 static const struct command_handler *const families[] = {
+	commands_connlimit,
 	commands_conntrack,
 	commands_events,
 	commands_link,

@@ -7,6 +7,7 @@
 #include <rte_errno.h>
 #include <rte_mbuf.h>
 
+#include "connlimit.h"
 #include "err.h"
 #include "event_ct.h"
 #include "events.h"
@@ -16,6 +17,7 @@
 #include "netns_rules.h"
 #include "port.h"
 #include "rcu.h"
+#include "rule_limits.h"
 #include "worker.h"
 
 #define DROP_BLOCKS  4096 /* namespaces times workers that may have drops of their own */
@@ -39,7 +41,11 @@ create_table(struct gateway *gw, const struct gateway_config *config, struct sl_
 		.threads = gw_threads(gw),
 		.hash = config->hash,
 		.hash_seed = config->hash_seed,
-		.ops = {.event = event_ct_emit, .app = gw},
+		.ops = {.destroyed = limits_destroyed,
+			.aborted = limits_aborted,
+			.closed = limits_aborted,
+			.event = event_ct_emit,
+			.app = gw},
 		.netns = gw->netns,
 	};
 
@@ -103,7 +109,9 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	gw->rules_ops = netns_rules_ops(gw);
 	if (gw->rules_ops == NULL)
 		return sl_refuse(err, ENOMEM, "out of memory");
-	ret = create_table(gw, config, err);
+	ret = limits_create(gw, config, err);
+	if (ret == 0)
+		ret = create_table(gw, config, err);
 	if (ret == 0)
 		ret = create_workers(gw, config, err);
 	if (ret == 0)
@@ -144,6 +152,7 @@ remove_links_and_rules(struct gateway *gw)
 	for (id = 0; (ns = netns_next(gw->netns, &id)) != NULL;) {
 		link_free_detached(&ns, 1);
 		netns_rules_free(ns);
+		connlimit_netns_free(ns);
 	}
 }
 
@@ -163,6 +172,7 @@ gateway_destroy(struct gateway *gw)
 		worker_free(gw->workers[i]);
 	if (gw->ct != NULL)
 		ct_destroy(gw->ct);
+	connlimit_destroy(gw->limits);
 	events_destroy(gw->events);
 	frag_destroy(gw->frag);
 	neighbours_destroy(gw->neighbours);

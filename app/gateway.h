@@ -21,6 +21,7 @@ struct rules_ops;
 struct frag_table;
 struct events;
 struct neighbours;
+struct connlimit;
 
 struct gateway {
 	struct netns_registry *netns;
@@ -37,6 +38,7 @@ struct gateway {
 		struct gateway *gw);  /* the control side's clock: monotonic or capture */
 	struct ct_thread *ct_control; /* the control thread's own */
 	struct rules_ops *rules_ops;  /* what rules call */
+	struct connlimit *limits;     /* rule_limits.h */
 };
 
 struct sl_err;

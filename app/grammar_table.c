@@ -110,8 +110,8 @@ const struct grammar_command grammar_table[] = {
 			OPT("count", "N", UINT, , .min = 1, .max = U32)}},
 	{"expect list", "expected connections", GRAMMAR_ITEMS | GRAMMAR_MISSING,
 		{NETNS}},
-	{"connlimit list", "counters of connection limits", GRAMMAR_ITEMS | GRAMMAR_MISSING,
-		{NETNS}},
+	{"connlimit list", "counters of connection limits", GRAMMAR_ITEMS,
+		{NETNS, OPT("top", "N", UINT, , .min = 1, .max = 1000)}},
 
 	{"stats", "counters, as conntrack -S; with a namespace its own", GRAMMAR_ITEMS, {NETNS}},
 	{"drops", "refused packets by reason", GRAMMAR_ITEMS, {NETNS}},

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "connlimit.h"
 #include "frag.h"
 #include "link.h"
 #include "netns_rules.h"
@@ -41,10 +42,11 @@ finish(void *arg)
 	struct netns_job *job = arg;
 	unsigned int i;
 
-	for (i = 0; i < job->n; i++)
+	for (i = 0; i < job->n; i++) {
 		netns_rules_free(job->ns[i]);
-	for (i = 0; i < job->n; i++)
+		connlimit_netns_free(job->ns[i]);
 		ct_reserve_end(job->gw->ct_control, job->ns[i]);
+	}
 	netns_free_batch(job->gw->netns, job->ns, job->n);
 	if (job->done != NULL)
 		job->done(job->done_arg);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "err.h"
+#include "rule_limits.h"
 #include "ruleset.h"
 #include "task.h"
 
@@ -12,15 +13,10 @@ static int
 attach(void *app, struct netns *ns, const struct rule *r, const struct rule_item *item,
 	void **object, struct sl_err *err)
 {
-	(void)app;
-	(void)ns;
-	(void)r;
-	(void)object;
 	switch (item->type) {
 	case RULE_LIMIT:
-		return sl_refuse(err, ENOTSUP, "limit: not available");
 	case RULE_CT_COUNT:
-		return sl_refuse(err, ENOTSUP, "ct count: not available");
+		return limits_attach(app, ns, r, item, object, err);
 	case RULE_NAT:
 		return sl_refuse(err, ENOTSUP, "address translation: not available");
 	case RULE_LOG:
@@ -33,9 +29,8 @@ attach(void *app, struct netns *ns, const struct rule *r, const struct rule_item
 static void
 detach(void *app, const struct rule_item *item, void *object)
 {
-	(void)app;
-	(void)item;
-	(void)object;
+	if (item->type == RULE_LIMIT || item->type == RULE_CT_COUNT)
+		limits_detach(app, item, object);
 }
 
 struct rules_ops *
@@ -49,6 +44,7 @@ netns_rules_ops(struct gateway *gw)
 	ops->threads = gw_threads(gw);
 	ops->attach = attach;
 	ops->detach = detach;
+	ops->weigh = limits_weigh;
 	return ops;
 }
 

@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "rcu.h"
+#include "rule_limits.h"
 #include "task.h"
 #include "txn.h"
 
@@ -17,6 +18,8 @@
 #define KEY_COUNT   PREFIX "nf_conntrack_count"
 #define KEY_BUCKETS PREFIX "nf_conntrack_buckets"
 #define KEY_MAX     PREFIX "nf_conntrack_max"
+
+#define KEY_CONNLIMIT_MAX "sluice.connlimit_max"
 
 #define RESIZE_STRIPES 64
 
@@ -122,6 +125,11 @@ apply(struct call *c, struct netns *ns, const struct knob *k, const struct knobs
 	if (ns == netns_init_ns(c->gw->netns) && strcmp(k->key, KEY_MAX) == 0) {
 		old->ct_max = ct_max(c->gw->ct);
 		ret = ct_set_max(c->gw->ct, changed->ct_max, &c->err);
+		if (ret != 0)
+			return ret;
+	}
+	if (ns == netns_init_ns(c->gw->netns) && strcmp(k->key, KEY_CONNLIMIT_MAX) == 0) {
+		ret = limits_set_max(c->gw, changed->connlimit_max, &c->err);
 		if (ret != 0)
 			return ret;
 	}

@@ -47,6 +47,8 @@
 	X(RULE_REJECT, "rule-reject", "a rule says reject; the sender was told")                   \
 	X(RULE_REJECT_SILENT, "rule-reject-silent", "a rule says reject; no answer may be sent, "  \
 		"too many were, or no buffer is left")                                             \
+	X(CONNLIMIT_FULL, "connlimit-full", "no counter is left for its key (connlimit_max)")      \
+	X(CONNLIMIT_MANY, "connlimit-many", "more than three `ct count` apply to one connection")  \
 	/* transmit */                                                                             \
 	X(TX_FULL, "tx-full", "the port took no more packets")                                     \
 	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \
