@@ -12,6 +12,7 @@
 #include "log.h"
 #include "netns_job.h"
 #include "port.h"
+#include "resize_job.h"
 
 SL_LOG_REGISTER(txn);
 
@@ -44,7 +45,9 @@ struct txn {
 	/* namespaces to be created with the next flush: an object whose keys are their names */
 	json_t *names;
 	char parent[NETNS_NAME_MAX + 1];
+	struct resize_job *resize; /* to be started; NULL: none */
 	/* while a commit goes on */
+	unsigned int pending; /* parts of it */
 	void (*done)(void *arg);
 	void *done_arg;
 };
@@ -346,6 +349,17 @@ txn_delete_port(struct txn *t, struct port *p, struct sl_err *err)
 	return doom(t, &t->ports, p, err);
 }
 
+int
+txn_resize(struct txn *t, uint32_t buckets, struct sl_err *err)
+{
+	struct resize_job *job = resize_job_new(t->gw, buckets, err);
+
+	if (job == NULL)
+		return -EINVAL;
+	t->resize = job;
+	return 0;
+}
+
 /* ---- the end ---- */
 
 static void
@@ -394,6 +408,8 @@ commit_done(void *arg)
 	void (*done)(void *) = t->done;
 	void *done_arg = t->done_arg;
 
+	if (--t->pending > 0)
+		return;
 	txn_free(t);
 	if (done != NULL)
 		done(done_arg);
@@ -417,6 +433,7 @@ txn_commit(struct txn *t, void (*done)(void *arg), void *arg, struct sl_err *err
 	}
 	t->done = done;
 	t->done_arg = arg;
+	t->pending = 1 + (job != NULL) + (t->resize != NULL);
 	delete_others(t);
 	delete_links(t);
 	if (job != NULL) {
@@ -426,8 +443,9 @@ txn_commit(struct txn *t, void (*done)(void *arg), void *arg, struct sl_err *err
 	delete_ports(t);
 	if (job != NULL)
 		netns_job_finish(job, commit_done, t);
-	else
-		commit_done(t);
+	if (t->resize != NULL)
+		resize_job_start(t->resize, commit_done, t);
+	commit_done(t);
 	return 0;
 }
 
@@ -436,6 +454,8 @@ txn_abort(struct txn *t)
 {
 	struct undo *u;
 
+	if (t->resize != NULL)
+		resize_job_cancel(t->resize);
 	for (u = t->last; u != NULL; u = u->before)
 		u->fn(t->gw, u->arg);
 	txn_free(t);

@@ -49,6 +49,10 @@ int txn_delete_netns(struct txn *t, struct netns *ns, struct sl_err *err);
 int txn_delete_link(struct txn *t, struct link *l, struct sl_err *err);
 int txn_delete_port(struct txn *t, struct port *p, struct sl_err *err);
 
+/* Resizes the conntrack table at commit. Refuses a size that cannot be, and more than one at a
+ * time. */
+int txn_resize(struct txn *t, uint32_t buckets, struct sl_err *err);
+
 /* Whether something is to be deleted by this batch. */
 bool txn_deletes(const struct txn *t, const void *object);
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "command.h"
-#include "rcu.h"
 #include "rule_limits.h"
 #include "task.h"
 #include "txn.h"
@@ -20,8 +19,6 @@
 #define KEY_MAX     PREFIX "nf_conntrack_max"
 
 #define KEY_CONNLIMIT_MAX "sluice.connlimit_max"
-
-#define RESIZE_STRIPES 64
 
 static bool
 is_key(const char *given, const char *key)
@@ -67,9 +64,9 @@ count_object(const struct call *c, const struct netns *ns)
 }
 
 static json_t *
-buckets_object(const struct call *c, const struct netns *ns)
+buckets_object(const struct netns *ns, uint32_t buckets)
 {
-	return setting(ns, KEY_BUCKETS, json_integer(ct_buckets(c->gw->ct)));
+	return setting(ns, KEY_BUCKETS, json_integer(buckets));
 }
 
 /* ---- writes ---- */
@@ -157,30 +154,6 @@ write_knob(struct call *c, struct netns *ns, const struct knob *k, const json_t 
 	return ret;
 }
 
-/* Traffic goes on meanwhile, other commands wait: a second for some million entries. */
-static int
-resize(struct gateway *gw, uint32_t buckets, struct sl_err *err)
-{
-	int ret = ct_resize_start(gw->ct, buckets, err);
-
-	if (ret != 0)
-		return ret;
-	while (ct_resize_slice(gw->ct_control, RESIZE_STRIPES))
-		;
-	ct_resize_finish(gw->ct);
-	/* In replay nobody else reads. */
-	if (task_live())
-		sl_rcu_synchronize();
-	ct_resize_release(gw->ct_control);
-	return 0;
-}
-
-static void
-undo_resize(struct gateway *gw, void *arg)
-{
-	resize(gw, *(uint32_t *)arg, NULL);
-}
-
 /* The range that is refused here is the table's own, but for what does not fit its type. */
 static int
 parse_buckets(struct call *c, const json_t *value, uint32_t *buckets)
@@ -202,10 +175,11 @@ parse_buckets(struct call *c, const json_t *value, uint32_t *buckets)
 	return 0;
 }
 
+/* Done at commit, in slices: the answer comes when it is. */
 static int
 write_buckets(struct call *c, const struct netns *ns, const json_t *value)
 {
-	uint32_t buckets = 0, *old;
+	uint32_t buckets = 0;
 	int ret = parse_buckets(c, value, &buckets);
 
 	if (ret != 0)
@@ -213,19 +187,7 @@ write_buckets(struct call *c, const struct netns *ns, const json_t *value)
 	if (ns->id != NETNS_INIT_ID)
 		return sl_refuse(&c->err, EPERM, "%s: is writable in init only: there is one table",
 			KEY_BUCKETS);
-	old = malloc(sizeof(*old));
-	if (old == NULL)
-		return sl_refuse(&c->err, ENOMEM, "out of memory");
-	*old = ct_buckets(c->gw->ct);
-	ret = resize(c->gw, buckets, &c->err);
-	if (ret == 0 && txn_on_undo(c->txn, undo_resize, old, free) == 0)
-		return 0;
-	if (ret == 0) {
-		resize(c->gw, *old, NULL);
-		ret = sl_refuse(&c->err, ENOMEM, "out of memory");
-	}
-	free(old);
-	return ret;
+	return txn_resize(c->txn, buckets, &c->err);
 }
 
 static int
@@ -249,7 +211,8 @@ cmd_sysctl(struct call *c)
 	}
 	if (is_key(key, KEY_BUCKETS)) {
 		ret = value == NULL ? 0 : write_buckets(c, ns, value);
-		c->result = buckets_object(c, ns);
+		c->result = buckets_object(ns,
+			value == NULL ? ct_buckets(c->gw->ct) : ct_resize_target(c->gw->ct));
 		return ret;
 	}
 	k = knob_find(key);
@@ -278,7 +241,7 @@ cmd_sysctl_list_step(struct call *c)
 	const struct netns *ns = c->state;
 	unsigned int i;
 
-	call_item(c, buckets_object(c, ns));
+	call_item(c, buckets_object(ns, ct_buckets(c->gw->ct)));
 	call_item(c, count_object(c, ns));
 	for (i = 0; i < knob_count; i++)
 		call_item(c, knob_object(ns, &knob_list[i]));

@@ -241,15 +241,19 @@ void ct_reserve_end(struct ct_thread *t, struct netns *ns);
 uint32_t ct_buckets(const struct ct *ct);
 
 /*
- * Resize while traffic flows, in slices: start builds the new lines beside the old (-EINVAL out of
- * range, -EBUSY while another resize goes on, -ENOMEM); each slice moves some stripes and returns
- * true while there are more; then finish publishes the new table, and the caller frees the old one
- * with ct_resize_release() after a grace period. n is rounded up to 2^n.
+ * Resize while traffic flows, in slices: start makes the new lines (-EINVAL out of range, -EBUSY
+ * while another resize goes on, -ENOMEM), and until the first slice cancel gives them back; each
+ * slice moves about so many lines, at least one in 1,024 of them, and returns true while there are
+ * more; then finish publishes the new table. After a grace period the caller frees the old one with
+ * release, in slices too, until it returns false. n is rounded up to 2^n: ct_resize_target() is
+ * what ct_buckets() will be at the end.
  */
 int ct_resize_start(struct ct *ct, uint32_t buckets, struct sl_err *err);
-bool ct_resize_slice(struct ct_thread *t, unsigned int stripes);
+void ct_resize_cancel(struct ct *ct);
+uint32_t ct_resize_target(const struct ct *ct);
+bool ct_resize_slice(struct ct_thread *t, unsigned int lines);
 void ct_resize_finish(struct ct *ct);
-void ct_resize_release(struct ct_thread *t);
+bool ct_resize_release(struct ct_thread *t, unsigned int lines);
 
 /*
  * A walk over all entries, in the order of the pool, in slices. Entries inserted during the walk

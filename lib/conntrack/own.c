@@ -61,11 +61,12 @@ ct_own_destroy(struct ct_thread *t, uint32_t scope)
 {
 	struct ct *ct = t->ct;
 	struct ct_lines *l = ct->own != NULL && scope < NETNS_MAX ? ct->own[scope] : NULL;
+	uint32_t line = 0;
 
 	if (l == NULL)
 		return;
 	sl_rcu_publish(&ct->own[scope], NULL);
-	ct_lines_free_overflow(t, l);
+	ct_lines_free_overflow(t, l, &line, UINT32_MAX);
 	ct_lines_destroy(l);
 }
 

@@ -91,6 +91,8 @@ ct_set_max(struct ct *ct, uint32_t max, struct sl_err *err)
 	__atomic_store_n(&ct->common_max, max - (uint32_t)ct->reserved, __ATOMIC_RELAXED);
 	if (ct->lines != NULL)
 		ct_lines_bound(ct->lines, max);
+	if (ct->resizing != NULL)
+		ct_lines_bound(ct->resizing, max);
 	return 0;
 }
 
@@ -218,8 +220,7 @@ ct_destroy(struct ct *ct)
 	if (ct == NULL)
 		return;
 	ct_own_fini(ct);
-	if (ct->lines != NULL)
-		ct_lines_destroy(ct->lines->next);
+	ct_lines_destroy(ct->resizing);
 	ct_lines_destroy(ct->lines);
 	ct_lines_destroy(ct->retired);
 	for (i = 0; ct->thread != NULL && i < ct->n_threads; i++)

@@ -115,8 +115,9 @@ struct ct {
 	uint32_t buckets;
 	struct ct_ops ops;
 	struct netns_registry *netns;
+	struct ct_lines *resizing; /* the new lines between start and finish of a resize */
 	struct ct_lines *retired; /* the old lines between finish and release of a resize */
-	uint32_t resize_next;     /* first stripe that is not moved yet */
+	uint32_t resize_next; /* first stripe not moved yet; then the first retired line not freed */
 	uint32_t resize_buckets;
 	struct sl_region pool_region, slot_region, queued_region, overflow_region, stripe_region;
 	struct sl_region own_region;
@@ -221,8 +222,10 @@ void ct_unlink(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2]);
 /* Moves the lines of one stripe to l->next (resize). */
 void ct_move_stripe(struct ct_thread *t, struct ct_lines *l, uint32_t stripe);
 
-/* Gives the overflow lines of a table back that no reader or writer can reach any more. */
-void ct_lines_free_overflow(struct ct_thread *t, struct ct_lines *l);
+/* Gives the overflow lines of a table back that no reader or writer can reach any more, of some
+ * lines from *line on, which moves; true while there are more. */
+bool ct_lines_free_overflow(
+	struct ct_thread *t, struct ct_lines *l, uint32_t *line, uint32_t lines);
 
 /* The slots of a line that have the tag, as bits. Empty ones may be among them. */
 static inline unsigned int

@@ -346,22 +346,23 @@ ct_move_stripe(struct ct_thread *t, struct ct_lines *l, uint32_t stripe)
 	sl_unlock(&ct->stripe[stripe].lock);
 }
 
-void
-ct_lines_free_overflow(struct ct_thread *t, struct ct_lines *l)
+bool
+ct_lines_free_overflow(struct ct_thread *t, struct ct_lines *l, uint32_t *line, uint32_t lines)
 {
 	struct ct *ct = t->ct;
-	uint32_t i, id, next;
+	uint32_t id, next;
 
-	for (i = 0; i <= l->mask; i++) {
-		for (id = l->line[i].next; id != 0; id = next) {
-			struct ct_line *line = &ct->overflow[id];
+	for (; lines > 0 && *line <= l->mask; lines--, ++*line) {
+		for (id = l->line[*line].next; id != 0; id = next) {
+			struct ct_line *o = &ct->overflow[id];
 			unsigned int s;
 
-			next = line->next;
+			next = o->next;
 			for (s = 0; s < CT_SLOTS; s++)
-				slot_set(line, s, 0, 0);
-			__atomic_store_n(&line->next, 0, __ATOMIC_RELEASE);
+				slot_set(o, s, 0, 0);
+			__atomic_store_n(&o->next, 0, __ATOMIC_RELEASE);
 			sl_ids_put(&ct->line_ids, &t->line_ids, id);
 		}
 	}
+	return *line <= l->mask;
 }

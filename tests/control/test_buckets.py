@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """nf_conntrack_buckets: the table is resized while traffic flows."""
 
+import json
+
 import pytest
 
 from daemon import wait_for
+from rpc import Rpc
 
 KEY = 'net.netfilter.nf_conntrack_buckets'
 FLOWS = 2000
@@ -31,6 +34,30 @@ def test_resize_under_traffic_keeps_all(rpc, traffic):
         seen = [(e['orig']['src'], e['orig']['sport'], e['orig']['dst'], e['orig']['dport'])
                 for e in rpc.items('conntrack.list', netns='t1')]
         assert len(seen) == len(set(seen)) == FLOWS
+
+
+def test_others_are_served_meanwhile(rpc, gateway):
+    """A resize of some hundred turns: another client is answered before its end, and a second
+    resize refused."""
+    before = buckets(rpc)
+    other = Rpc(gateway.socket)
+    request = rpc.request('sysctl', {'key': KEY, 'value': 1 << 24})
+    rpc.send(json.dumps(request).encode() + b'\n')
+    assert 'being resized' in other.error('sysctl', key=KEY, value=65536)['message']
+    assert buckets(other) == before
+    assert rpc.answer(request['id'])[1]['result']['value'] == 1 << 24
+    assert buckets(other) == 1 << 24
+    assert other.ok('sysctl', key=KEY, value=before)['value'] == before
+    other.close()
+
+
+def test_one_resize_to_a_batch(rpc):
+    before = buckets(rpc)
+    answers = rpc.batch(('sysctl', {'key': KEY, 'value': 65536}),
+                        ('sysctl', {'key': KEY, 'value': 131072}))
+    assert all('error' in answer for answer in answers)
+    assert buckets(rpc) == before
+    assert rpc.ok('sysctl', key=KEY, value=131072)['value'] == 131072
 
 
 @pytest.mark.parametrize('value', [0, -1, 1 << 28, 1 << 40, 'many', '12x', ''])

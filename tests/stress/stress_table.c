@@ -222,11 +222,12 @@ resize(struct ct_thread *t, uint32_t buckets)
 	struct sl_err err;
 
 	REQUIRE(ct_resize_start(ct, buckets, &err) == 0);
-	while (ct_resize_slice(t, 16))
+	while (ct_resize_slice(t, 64))
 		;
 	ct_resize_finish(ct);
 	sl_rcu_synchronize();
-	ct_resize_release(t);
+	while (ct_resize_release(t, 256))
+		;
 }
 
 static void

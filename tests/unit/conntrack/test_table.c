@@ -255,7 +255,7 @@ test_resize_keeps_all(void **state)
 	for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
 		assert_int_equal(ct_resize_start(f->ct, sizes[k], &err), 0);
 		assert_int_equal(ct_resize_start(f->ct, sizes[k], &err), -EBUSY);
-		while (ct_resize_slice(ct_thread(f->ct, 2), 100)) {
+		while (ct_resize_slice(ct_thread(f->ct, 2), 500)) {
 			/* Half moved: all are found, new ones go in, old ones out. */
 			for (i = 0; i < MAX; i += 97) {
 				p = flow_packet(f, i, i & 1);
@@ -264,7 +264,8 @@ test_resize_keeps_all(void **state)
 			}
 		}
 		ct_resize_finish(f->ct);
-		ct_resize_release(ct_thread(f->ct, 2));
+		while (ct_resize_release(ct_thread(f->ct, 2), 500))
+			;
 		for (i = 0; i < MAX; i++) {
 			p = flow_packet(f, i, i & 1);
 			ct_lookup_bulk(f->a, &p, 1);
@@ -272,6 +273,12 @@ test_resize_keeps_all(void **state)
 			assert_int_equal(ct_track(f->a, &p, f->now), CT_OK);
 		}
 	}
+	assert_int_equal(ct_buckets(f->ct), 16384);
+	/* One that is given up leaves no trace. */
+	assert_int_equal(ct_resize_start(f->ct, 65536, &err), 0);
+	assert_int_equal(ct_resize_target(f->ct), 65536);
+	ct_resize_cancel(f->ct);
+	assert_int_equal(ct_resize_target(f->ct), 16384);
 	assert_int_equal(ct_buckets(f->ct), 16384);
 	assert_int_equal(ct_resize_start(f->ct, CT_BUCKETS_MAX + 1, &err), -EINVAL);
 }
