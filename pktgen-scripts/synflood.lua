@@ -7,13 +7,22 @@ local port = 0
 local rates = { 1, 5, 10, 25, 50, 100 } -- percent of the port's speed
 local seconds = 10
 
+-- Newer versions take one argument and have the totals in "curr".
 local function counters()
-	return pktgen.portStats(tostring(port))[port].curr
+	local known, stats = pcall(pktgen.portStats, tostring(port))
+	if known then
+		return stats[port].curr
+	end
+	return pktgen.portStats(tostring(port), "port")[port]
+end
+
+local function say(...)
+	io.write(string.format(...))
 end
 
 pktgen.screen("off")
 pktgen.load("pktgen-scripts/synflood.pkt")
-printf("%8s %14s %14s %12s\n", "percent", "sent/s", "received/s", "errors")
+say("%8s %14s %14s %12s\n", "percent", "sent/s", "received/s", "errors")
 for _, rate in ipairs(rates) do
 	pktgen.set(tostring(port), "rate", rate)
 	pktgen.start(tostring(port))
@@ -22,7 +31,7 @@ for _, rate in ipairs(rates) do
 	pktgen.delay(seconds * 1000)
 	local after = counters()
 	pktgen.stop(tostring(port))
-	printf("%8d %14d %14d %12d\n", rate,
+	say("%8d %14d %14d %12d\n", rate,
 		(after.opackets - before.opackets) // seconds,
 		(after.ipackets - before.ipackets) // seconds,
 		after.oerrors - before.oerrors)

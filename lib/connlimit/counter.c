@@ -14,8 +14,8 @@
  *
  * Size: the table grows by linear hashing (Litwin 1980), one bucket at a time, each time that a key
  * goes into a bucket that is rather full. `shape` is mask << 32 | split: buckets below split have
- * been divided and are told apart by one more bit of the hash. Who locks a bucket looks at the shape
- * once more: a bucket is only divided under its lock, so what the hash says then, holds.
+ * been divided and are told apart by one more bit of the hash. Who locks a bucket looks at the
+ * shape once more: a bucket is only divided under its lock, so what the hash says then, holds.
  */
 #include "connlimit_private.h"
 
