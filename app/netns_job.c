@@ -105,7 +105,9 @@ purge(void *arg)
 		after_grace(job, finish);
 		return;
 	}
-	ct_walk_start(job->gw->ct, &job->walk, job->gw->clock(job->gw));
+	/* A walk that has not begun is over: fragments alone need none. */
+	if (entries != 0)
+		ct_walk_start(job->gw->ct, &job->walk, job->gw->clock(job->gw));
 	job->task.step = purge_step;
 	if (task_live())
 		task_wake(&job->task);

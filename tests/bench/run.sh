@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds, and runs the benchmarks of the conntrack table, of the packet path and of limits.
+# Builds, and runs the benchmarks of the conntrack table, of the packet path, of limits and of
+# namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
@@ -8,13 +9,15 @@ cd "$(dirname "$0")/../.."
 usage()
 {
 	cat <<-END
-	usage: tests/bench/run.sh [--quick] [--hugepages] [--json DIR] [table] [path] [connlimit]
+	usage: tests/bench/run.sh [--quick] [--hugepages] [--json DIR] [table] [path]
+	                          [connlimit] [netns]
 	Builds in build/ and runs the named benchmarks, all when none is named. The machine should
 	have nothing else to do. About ten minutes; with --quick a minute.
 	  --quick      small sizes and short rounds: shows that all works, not how fast it is
 	  --hugepages  as root: reserves huge pages of 2 MB for the packet buffers while it runs
 	  --json DIR   writes DIR/table.json and so on instead of printing tables
-	More options has the --help of build/tests/bench/bench_table and so on.
+	More options has the --help of build/tests/bench/bench_table and so on. As root, netns
+	measures namespaces of the kernel too.
 	END
 }
 
@@ -31,7 +34,7 @@ while [ $# -gt 0 ]; do
 		json=$2
 		shift
 		;;
-	table | path | connlimit) which+=("$1") ;;
+	table | path | connlimit | netns) which+=("$1") ;;
 	-h | --help)
 		usage
 		exit 0
@@ -43,7 +46,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-((${#which[@]})) || which=(table path connlimit)
+((${#which[@]})) || which=(table path connlimit netns)
 
 NR=/proc/sys/vm/nr_hugepages
 before=
@@ -65,9 +68,11 @@ build "$build" || die "the build failed"
 [ -z "$json" ] || mkdir -p "$json"
 [ -z "$hugepages" ] || reserve
 for name in "${which[@]}"; do
+	options=("${quick[@]}")
+	[ "$name" != netns ] || [ "$(id -u)" -ne 0 ] || options+=(--kernel)
 	if [ -n "$json" ]; then
-		"$build/tests/bench/bench_$name" "${quick[@]}" --json >"$json/$name.json"
+		"$build/tests/bench/bench_$name" "${options[@]}" --json >"$json/$name.json"
 	else
-		"$build/tests/bench/bench_$name" "${quick[@]}"
+		"$build/tests/bench/bench_$name" "${options[@]}"
 	fi
 done
