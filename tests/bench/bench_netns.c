@@ -379,8 +379,10 @@ set_up(const struct options *o)
 		gateway_create(&config, &gw, &err) != 0)
 		bench_die("the gateway cannot be made");
 	command("netns add busy");
-	command("port add p0 devargs gen,flows,flows=512,vlans=10,peer-vlans=11,prefix=10.1.0.0/16");
-	command("port add p1 devargs gen,flows,flows=512,vlans=12,peer-vlans=13,prefix=10.2.0.0/16");
+	command("port add p0 devargs "
+		"gen,flows,flows=512,vlans=10,peer-vlans=11,prefix=10.1.0.0/16");
+	command("port add p1 devargs "
+		"gen,flows,flows=512,vlans=12,peer-vlans=13,prefix=10.2.0.0/16");
 	command("link add a0 port p0 vlan 10 netns busy");
 	command("link add b0 port p0 vlan 11 netns busy peer a0");
 	command("link add a1 port p1 vlan 12 netns busy");

@@ -481,7 +481,9 @@ static void
 parse_options(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'r'}, {0}};
+		{"seconds", required_argument, NULL, 's'},
+		{"seed", required_argument, NULL, 'r'},
+		{0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
