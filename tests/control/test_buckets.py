@@ -41,10 +41,14 @@ def test_others_are_served_meanwhile(rpc, gateway):
     resize refused."""
     before = buckets(rpc)
     other = Rpc(gateway.socket)
-    request = rpc.request('sysctl', {'key': KEY, 'value': 1 << 24})
-    rpc.send(json.dumps(request).encode() + b'\n')
-    assert 'being resized' in other.error('sysctl', key=KEY, value=65536)['message']
     assert buckets(other) == before
+    request = rpc.request('sysctl', {'key': KEY, 'value': 1 << 24})
+    meanwhile = [other.request('sysctl', {'key': KEY, 'value': 65536}),
+                 other.request('sysctl', {'key': KEY})]
+    rpc.send(json.dumps(request).encode() + b'\n')
+    other.send(''.join(json.dumps(r) + '\n' for r in meanwhile).encode())
+    assert 'being resized' in other.answer(meanwhile[0]['id'])[1]['error']['message']
+    assert other.answer(meanwhile[1]['id'])[1]['result']['value'] == before
     assert rpc.answer(request['id'])[1]['result']['value'] == 1 << 24
     assert buckets(other) == 1 << 24
     assert other.ok('sysctl', key=KEY, value=before)['value'] == before
