@@ -7,6 +7,7 @@
 
 #include <rte_mbuf.h>
 
+#include "classify.h"
 #include "live.h"
 #include "program.h"
 #include "ruleset.h"
@@ -340,12 +341,21 @@ ruleset_eval(const struct ruleset *rs, enum rule_chain chain, struct rules_packe
 	struct rules_result *out)
 {
 	const struct rules_chain *c = &rs->program->chain[chain];
+	const struct rules_classifier *classifier = rs->program->classifier[chain];
+	struct rules_search search;
 	uint32_t i;
 
 	out->object = NULL;
-	for (i = c->first; i < c->first + c->n; i++)
-		if (run_rule(rs, i, k, out))
-			return;
+	if (classifier != NULL) {
+		rules_search_start(classifier, k, &search);
+		while (rules_search_next(&search, &i))
+			if (run_rule(rs, c->first + i, k, out))
+				return;
+	} else {
+		for (i = c->first; i < c->first + c->n; i++)
+			if (run_rule(rs, i, k, out))
+				return;
+	}
 	*out = (struct rules_result){.verdict = c->drop ? RULES_DROP : RULES_ACCEPT,
 		.reason = SL_DROP_RULE_POLICY, .policy = true};
 }

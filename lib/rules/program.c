@@ -8,6 +8,7 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 
+#include "classify.h"
 #include "ruleset.h"
 
 #define BUCKETS 1024u
@@ -164,6 +165,12 @@ rules_program_new(const struct rule_list *l)
 void
 rules_program_free(struct rules_program *p)
 {
+	int c;
+
+	if (p == NULL)
+		return;
+	for (c = 0; c < RULE_CHAINS; c++)
+		rules_classifier_free(p->classifier[c]);
 	free(p);
 }
 
@@ -226,7 +233,24 @@ insert(struct rules_program *p)
 struct rules_program *
 rules_program_share(struct rules_program *p)
 {
+	struct rules_program *q;
+	int c;
+
 	p->hash = hash_of(p);
+	pthread_mutex_lock(&registry.mutex);
+	q = find_same(p);
+	pthread_mutex_unlock(&registry.mutex);
+	if (q != NULL) {
+		rules_program_free(p);
+		return q;
+	}
+	for (c = 0; c < RULE_CHAINS; c++) {
+		if (rules_classifier_build(p, (enum rule_chain)c, &p->classifier[c]) != 0) {
+			rules_program_free(p);
+			return NULL;
+		}
+		p->bytes += rules_classifier_bytes(p->classifier[c]);
+	}
 	return insert(p);
 }
 

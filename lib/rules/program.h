@@ -15,6 +15,7 @@
 #include "rule.h"
 #include "rule_list.h"
 
+struct rules_classifier;
 struct sl_err;
 
 /* One item of a rule. */
@@ -44,7 +45,8 @@ struct rules_program {
 	uint64_t hash;
 	struct rules_program *next;
 	/* constant */
-	uint64_t bytes; /* of all */
+	uint64_t bytes; /* of all, with the classifiers */
+	struct rules_classifier *classifier[RULE_CHAINS]; /* NULL: the plain list does */
 	size_t size;    /* of image[] */
 	const uint32_t *start;     /* [rules + 1]: first op of each rule */
 	const struct rules_op *op;
@@ -59,8 +61,8 @@ struct rules_program *rules_program_new(const struct rule_list *l);
 void rules_program_free(struct rules_program *p);
 
 /*
- * Takes a program; returns the registered one of the same bytes, which may be it, with one more
- * reference; a duplicate is freed.
+ * Takes a program; returns the registered one of the same bytes, with one more reference, which may be
+ * it; else it is freed. The first of its kind gets its classifiers. NULL: no memory, it is freed.
  */
 struct rules_program *rules_program_share(struct rules_program *p);
 
