@@ -27,8 +27,8 @@ datapath_find_rules(struct worker *w, struct pkt *p)
 /* The raw chain, for all packets of the burst whose namespace has one. */
 void datapath_raw(struct worker *w, unsigned int n);
 
-/* Looks a packet up whose two directions are in different zones (pkt.zone_set), after the lookup of the
- * burst: p->ct and ct_dir are right then. */
+/* Looks a packet up whose two directions are in different zones (pkt.zone_set), after the lookup
+ * of the burst: p->ct and ct_dir are right then. */
 void datapath_lookup_zones(struct worker *w, struct pkt *p);
 
 /* The forward chain for a packet that has not just opened a connection; it may be dropped. */

@@ -155,6 +155,19 @@ record_way(struct trace_record *r, const struct pkt *p)
 	r->ct_state_new = p->ct_state_new;
 }
 
+/* What rules said: beside the packet, in the burst. */
+static void
+record_rules(struct trace_record *r, const struct worker *w, const struct pkt *p)
+{
+	const struct datapath_way *way;
+
+	if (p->rules == NULL || p->in == NULL)
+		return;
+	way = &w->dp.way[p - w->dp.pkt];
+	memcpy(r->rule_verdict, way->verdict, sizeof(r->rule_verdict));
+	memcpy(r->rule_handle, way->handle, sizeof(r->rule_handle));
+}
+
 static void
 record_fill(struct trace_record *r, const struct worker *w, const struct port *in,
 	const struct pkt *p, struct sl_now now)
@@ -182,6 +195,7 @@ record_fill(struct trace_record *r, const struct worker *w, const struct port *i
 	if (p->flags & PKT_ICMP_ERROR)
 		r->inner = p->tuple;
 	record_way(r, p);
+	record_rules(r, w, p);
 }
 
 static void

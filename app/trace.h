@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "datapath.h"
 #include "link.h"
 #include "netns.h"
 #include "pkt.h"
@@ -90,6 +91,8 @@ struct trace_record {
 	uint8_t reason;
 	uint8_t ct_dir, ct_state_old, ct_state_new;
 	bool frag_more;
+	uint8_t rule_verdict[DATAPATH_CHAINS]; /* as struct datapath_way */
+	uint64_t rule_handle[DATAPATH_CHAINS];
 	char netns[NETNS_NAME_MAX + 1]; /* empty: none */
 	char in_link[LINK_NAME_MAX + 1], out_link[LINK_NAME_MAX + 1];
 	char in_port[PORT_NAME_MAX + 1], out_port[PORT_NAME_MAX + 1];

@@ -7,6 +7,7 @@
 #include <rte_byteorder.h>
 
 #include "proto.h"
+#include "rules.h"
 
 static const struct {
 	uint8_t bit;
@@ -186,6 +187,35 @@ conntrack(const struct trace_record *r)
 }
 
 /* A fragment that is not dropped waits for the rest; the datagram has a record of its own. */
+/* The chains that the packet came to, in their order. */
+static void
+put_rules(json_t *o, const struct trace_record *r)
+{
+	static const char *const verdicts[] = {"accept", "drop", "reject", "nat"};
+	json_t *list = json_array(), *one;
+	unsigned int i;
+	uint8_t v;
+
+	for (i = 0; i < RULE_CHAINS; i++) {
+		v = r->rule_verdict[i];
+		if (!(v & DATAPATH_WAY_SEEN))
+			continue;
+		one = json_pack("{s:s, s:s}", "chain", rule_chain_name((enum rule_chain)i),
+			"verdict", verdicts[v & 3]);
+		if (v & DATAPATH_WAY_POLICY)
+			json_object_set_new(one, "policy", json_true());
+		else if (v & DATAPATH_WAY_KEPT)
+			json_object_set_new(one, "kept", json_true());
+		else
+			put_int(one, "handle", r->rule_handle[i]);
+		json_array_append_new(list, one);
+	}
+	if (json_array_size(list) > 0)
+		json_object_set_new(o, "rules", list);
+	else
+		json_decref(list);
+}
+
 static const char *
 verdict(const struct trace_record *r)
 {
@@ -212,6 +242,7 @@ trace_json(const struct trace_record *r, uint64_t id, uint64_t wall_offset_ns)
 	if (r->flags & PKT_ICMP_ERROR)
 		json_object_set_new(o, "about", inner_packet(&r->inner));
 	json_object_set_new(o, "conntrack", conntrack(r));
+	put_rules(o, r);
 	json_object_set_new(o, "verdict", json_string(verdict(r)));
 	if (dropped) {
 		json_object_set_new(o, "reason", json_string(sl_drop_name(r->reason)));

@@ -139,6 +139,24 @@ conntrack(const json_t *t, FILE *out)
 	fputc('\n', out);
 }
 
+static void
+rules(const json_t *t, FILE *out)
+{
+	const json_t *list = json_object_get(t, "rules"), *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		stage(t, "rule", out);
+		fprintf(out, " %s %s", render_string(one, "chain"), render_string(one, "verdict"));
+		if (has(one, "handle"))
+			fprintf(out, " handle %" JSON_INTEGER_FORMAT, number(one, "handle"));
+		else
+			fputs(has(one, "policy") ? " policy" : " kept", out);
+		fputc('\n', out);
+	}
+}
+
 void
 render_trace(const json_t *t, FILE *out)
 {
@@ -152,6 +170,7 @@ render_trace(const json_t *t, FILE *out)
 	received(t, out);
 	if (has(t, "conntrack"))
 		conntrack(t, out);
+	rules(t, out);
 	if (has(t, "reason")) {
 		stage(t, "drop", out);
 		fprintf(out, " %s: %s\n", render_string(t, "reason"), render_string(t, "help"));

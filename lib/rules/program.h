@@ -61,8 +61,9 @@ struct rules_program *rules_program_new(const struct rule_list *l);
 void rules_program_free(struct rules_program *p);
 
 /*
- * Takes a program; returns the registered one of the same bytes, with one more reference, which may be
- * it; else it is freed. The first of its kind gets its classifiers. NULL: no memory, it is freed.
+ * Takes a program; returns the registered one of the same bytes, with one more reference, which
+ * may be it; else it is freed. The first of its kind gets its classifiers. NULL: no memory, it is
+ * freed.
  */
 struct rules_program *rules_program_share(struct rules_program *p);
 

@@ -174,7 +174,8 @@ test_statements(void **state)
 	uint64_t packets, bytes;
 	(void)state;
 
-	add(l, RULE_FORWARD, "counter packets 10 bytes 100 meta mark set 7 tcp dport 81 counter drop");
+	add(l, RULE_FORWARD, "counter packets 10 bytes 100 meta mark set 7 tcp dport 81 "
+			     "counter drop");
 	add(l, RULE_FORWARD, "meta mark 7 reject with tcp reset");
 	rs = compile(l);
 	default_packet();
@@ -352,7 +353,8 @@ random_match(FILE *f)
 		fprintf(f, "ip6 daddr %s2001:db8::%x ", n, pick(16));
 		break;
 	case 4:
-		fprintf(f, "%s dport %s%u-%u ", pick(2) ? "tcp" : "udp", n, pick(10), 10 + pick(10));
+		fprintf(f, "%s dport %s%u-%u ", pick(2) ? "tcp" : "udp", n, pick(10),
+			10 + pick(10));
 		break;
 	case 5:
 		fprintf(f, "%s sport %s%u ", pick(2) ? "tcp" : "udp", n, pick(20));
