@@ -13,6 +13,7 @@ static const struct command_handler *const families[] = {
 	commands_link,
 	commands_netns,
 	commands_port,
+	commands_rule,
 	commands_show,
 	commands_stats,
 	commands_sysctl,

@@ -18,6 +18,7 @@
 #include "port.h"
 #include "rcu.h"
 #include "rule_limits.h"
+#include "rule_store.h"
 #include "worker.h"
 
 #define DROP_BLOCKS  4096 /* namespaces times workers that may have drops of their own */
@@ -152,6 +153,7 @@ remove_links_and_rules(struct gateway *gw)
 	for (id = 0; (ns = netns_next(gw->netns, &id)) != NULL;) {
 		link_free_detached(&ns, 1);
 		netns_rules_free(ns);
+		rule_store_free(ns);
 		connlimit_netns_free(ns);
 	}
 }

@@ -111,6 +111,8 @@ text_value(struct parse *s, const struct grammar_param *p, const char *text)
 	unsigned long long v;
 	char *end, q[48];
 
+	if (p->type == GRAMMAR_FILE)
+		return grammar_load(p->name, text, s->err);
 	if (p->type != GRAMMAR_UINT)
 		return json_string(text);
 	errno = 0;
@@ -453,6 +455,25 @@ check_uint(const struct grammar_param *p, const json_t *v, struct sl_err *err)
 }
 
 static int
+check_lines(const struct grammar_param *p, const json_t *v, struct sl_err *err)
+{
+	const json_t *line;
+	const char *s;
+	size_t i;
+
+	if (!json_is_array(v))
+		return sl_refuse(err, EINVAL, "%s: must be an array of the file's lines", p->name);
+	json_array_foreach(v, i, line)
+	{
+		s = json_string_value(line);
+		if (s == NULL || strlen(s) != json_string_length(line) || strchr(s, '\n') != NULL)
+			return sl_refuse(err, EINVAL, "%s: line %zu is no line of text", p->name,
+				i + 1);
+	}
+	return 0;
+}
+
+static int
 check_value(const struct grammar_param *p, const json_t *v, struct sl_err *err)
 {
 	if ((p->flags & GRAMMAR_UNBUILT) != 0)
@@ -462,6 +483,8 @@ check_value(const struct grammar_param *p, const json_t *v, struct sl_err *err)
 		return check_uint(p, v, err);
 	case GRAMMAR_FLAG:
 		return json_is_true(v) ? 0 : sl_refuse(err, EINVAL, "%s: must be true", p->name);
+	case GRAMMAR_FILE:
+		return check_lines(p, v, err);
 	case GRAMMAR_VALUE:
 		if (json_is_integer(v))
 			return 0;

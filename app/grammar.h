@@ -35,6 +35,7 @@ enum grammar_type {
 	GRAMMAR_VALUE,    /* string or integer: what has a text form of its own (marks, knobs) */
 	GRAMMAR_FLAG,     /* true; in text the keyword alone */
 	GRAMMAR_REST,     /* string: the rest of the line as it stands */
+	GRAMMAR_FILE,     /* in text a file's name ("-": standard input), in JSON its lines */
 	GRAMMAR_SETTING,  /* KEY[=VALUE]: a string, and the next parameter, a GRAMMAR_VALUE */
 };
 
@@ -107,6 +108,9 @@ void grammar_complete(const char *line, void (*each)(void *arg, const char *word
 const char *grammar_quote(const char *s, char *buf, size_t len);
 
 /* ---- within the module ---- */
+
+/* The lines of a file as an array of strings; NULL with err filled. */
+json_t *grammar_load(const char *param, const char *path, struct sl_err *err);
 
 struct grammar_token {
 	const char *raw; /* where it begins in the line */

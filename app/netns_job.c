@@ -9,6 +9,7 @@
 #include "link.h"
 #include "netns_rules.h"
 #include "rcu.h"
+#include "rule_store.h"
 
 #define PURGE_SLICE 16384 /* pool slots of a slice: well below a millisecond */
 #define FRAG_SLICE  1024  /* datagrams, of some fragments each */
@@ -44,6 +45,7 @@ finish(void *arg)
 
 	for (i = 0; i < job->n; i++) {
 		netns_rules_free(job->ns[i]);
+		rule_store_free(job->ns[i]);
 		connlimit_netns_free(job->ns[i]);
 		ct_reserve_end(job->gw->ct_control, job->ns[i]);
 	}

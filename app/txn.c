@@ -35,9 +35,16 @@ struct deletion {
 	void (*fn)(struct gateway *gw, void *object);
 };
 
+struct step {
+	int (*fn)(struct gateway *gw, void *arg, struct sl_err *err);
+	void *arg;
+	struct step *after;
+};
+
 struct txn {
 	struct gateway *gw;
 	struct undo *last;
+	struct step *steps, **steps_end; /* of the commit */
 	struct deletion *others;
 	unsigned int n_others, room_others;
 	struct doomed links, netns, ports;
@@ -60,6 +67,7 @@ txn_begin(struct gateway *gw)
 	if (t == NULL)
 		return NULL;
 	t->gw = gw;
+	t->steps_end = &t->steps;
 	t->names = json_object();
 	if (t->names == NULL) {
 		free(t);
@@ -78,7 +86,12 @@ static void
 txn_free(struct txn *t)
 {
 	struct undo *u;
+	struct step *s;
 
+	while ((s = t->steps) != NULL) {
+		t->steps = s->after;
+		free(s);
+	}
 	while ((u = t->last) != NULL) {
 		t->last = u->before;
 		if (u->free_arg != NULL)
@@ -105,6 +118,31 @@ txn_on_undo(struct txn *t, void (*undo)(struct gateway *gw, void *arg), void *ar
 	*u = (struct undo){.fn = undo, .arg = arg, .free_arg = free_arg, .before = t->last};
 	t->last = u;
 	return 0;
+}
+
+int
+txn_on_commit(struct txn *t, int (*fn)(struct gateway *gw, void *arg, struct sl_err *err),
+	void *arg)
+{
+	struct step *s = malloc(sizeof(*s));
+
+	if (s == NULL)
+		return -ENOMEM;
+	*s = (struct step){.fn = fn, .arg = arg};
+	*t->steps_end = s;
+	t->steps_end = &s->after;
+	return 0;
+}
+
+static int
+run_steps(struct txn *t, struct sl_err *err)
+{
+	struct step *s;
+	int ret = 0;
+
+	for (s = t->steps; s != NULL && ret == 0; s = s->after)
+		ret = s->fn(t->gw, s->arg, err);
+	return ret;
 }
 
 /* ---- namespaces to be created ---- */
@@ -427,7 +465,10 @@ txn_commit(struct txn *t, void (*done)(void *arg), void *arg, struct sl_err *err
 		if (job == NULL)
 			ret = sl_refuse(err, ENOMEM, "out of memory");
 	}
+	if (ret == 0)
+		ret = run_steps(t, err);
 	if (ret != 0) {
+		free(job);
 		txn_abort(t);
 		return ret;
 	}

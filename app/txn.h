@@ -33,6 +33,11 @@ int txn_on_undo(struct txn *t, void (*undo)(struct gateway *gw, void *arg), void
 /* Puts a namespace to the batch that is created next; refuses what is known to be refusable. */
 int txn_add_netns(struct txn *t, const char *name, const char *parent, struct sl_err *err);
 
+/* What shows changes to the packet path, once for all of a batch: called at commit, in this order,
+ * before anything is deleted. When it refuses, all of the batch is undone. 0 or -ENOMEM. */
+int txn_on_commit(struct txn *t, int (*fn)(struct gateway *gw, void *arg, struct sl_err *err),
+	void *arg);
+
 /* Creates the namespaces put off; called before any other change. */
 int txn_flush(struct txn *t, struct sl_err *err);
 

@@ -87,6 +87,15 @@ read_file(struct file *f, FILE *in)
 	return status;
 }
 
+/* The rule that a request adds, or NULL. */
+static const char *
+rule_of(const struct file *f, size_t id)
+{
+	const json_t *params = json_object_get(json_array_get(f->batch, id - 1), "params");
+
+	return json_string_value(json_object_get(params, "rule"));
+}
+
 /* Answers have the ids of their requests; one without is about the batch as a whole. */
 static int
 print_answer(struct run *r, const struct file *f, const json_t *answer)
@@ -102,8 +111,11 @@ print_answer(struct run *r, const struct file *f, const json_t *answer)
 	}
 	if (json_integer_value(json_object_get(error, "code")) == -32004)
 		return EXIT_REFUSED; /* because of another, which says why */
-	if (id >= 1 && id <= f->n)
-		return complain(f, f->lines[id - 1], message, EXIT_REFUSED);
+	if (id >= 1 && id <= f->n) {
+		complain(f, f->lines[id - 1], message, EXIT_REFUSED);
+		render_caret(rule_of(f, id), message, stderr);
+		return EXIT_REFUSED;
+	}
 	fprintf(stderr, "sluicectl: %s: %s\n", f->path, message);
 	return EXIT_REFUSED;
 }

@@ -152,6 +152,8 @@ static const struct render render_table[] = {
 	{"netns.list", netns_item, NULL},
 	{"link.list", link_item, NULL},
 	{"port.list", port_item, NULL},
+	{"rule.list", render_rule, render_rule_end},
+	{"rule.export", render_line, NULL},
 	{"sysctl", NULL, setting},
 	{"sysctl.list", setting, NULL},
 	{"conntrack.list", render_entry, count_shown},

@@ -32,4 +32,13 @@ void render_entry(const json_t *entry, FILE *out);
 /* conntrack events: the line that conntrack -E prints, "netns=NAME" before it. */
 void render_event(const json_t *event, FILE *out);
 
+/* rule list, rule export (render_rule.c). render_rule_end() ends what rule items began. */
+void render_rule(const json_t *item, FILE *out);
+void render_rule_end(const json_t *result, FILE *out);
+void render_line(const json_t *item, FILE *out);
+
+/* Under a refusal of a rule's text: the text, and carets under what is wrong. Nothing when the
+ * message is about something else. */
+void render_caret(const char *rule, const char *message, FILE *out);
+
 #endif

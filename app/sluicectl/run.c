@@ -88,31 +88,31 @@ run_answer(struct run *r, const struct grammar_command *const *cmds, size_t n)
 static int
 one_command(struct run *r, const struct grammar_command *cmd, json_t *params)
 {
-	json_t *request = run_request(cmd, params, 1), *answer, *error;
+	json_t *request = run_request(cmd, params, 1), *answer = NULL, *error;
 	struct sl_err err;
-	int status = 0;
+	int status = EXIT_REFUSED;
 
-	if (run_connect(r) != 0) {
-		json_decref(request);
-		return EXIT_REFUSED;
-	}
+	if (run_connect(r) != 0)
+		goto out;
 	if (client_send(&r->client, request, &err) != 0) {
 		fprintf(stderr, "sluicectl: %s\n", err.msg);
-		json_decref(request);
-		return EXIT_REFUSED;
+		goto out;
 	}
-	json_decref(request);
 	answer = run_answer(r, &cmd, 1);
 	if (answer == NULL)
-		return EXIT_REFUSED;
+		goto out;
 	error = json_object_get(answer, "error");
 	if (error != NULL) {
 		fprintf(stderr, "sluicectl: %s\n", render_string(error, "message"));
-		status = EXIT_REFUSED;
+		render_caret(json_string_value(json_object_get(params, "rule")),
+			render_string(error, "message"), stderr);
 	} else {
 		run_print_result(r, cmd, json_object_get(answer, "result"));
+		status = 0;
 	}
+out:
 	json_decref(answer);
+	json_decref(request);
 	fflush(stdout);
 	return status;
 }

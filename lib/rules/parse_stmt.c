@@ -179,12 +179,21 @@ static int
 parse_helper(struct rule_parse *p)
 {
 	struct rule_item *it;
+	uint32_t proto;
+	const char *s;
+	size_t len;
 	int ret = parse_expect(p, "set");
 
 	if (ret != 0)
 		return ret;
 	it = parse_add(p, RULE_HELPER_SET);
-	return it == NULL ? -EINVAL : parse_name(p, "a helper's name", RULE_NAME_MAX, it->helper);
+	if (it == NULL)
+		return -EINVAL;
+	len = rule_lex_text(&p->x, &s);
+	ret = parse_word(p, words_helper, "ftp, tftp, sip, pptp, irc or amanda", &proto);
+	if (ret == 0)
+		memcpy(it->helper, s, len);
+	return ret;
 }
 
 /* A statement that the chain cannot have, since there it would come too early or too late. */

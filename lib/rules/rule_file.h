@@ -21,6 +21,13 @@ struct rule_file {
 	unsigned int n_sets;
 };
 
+/* A chain of ours as nft's base chain. */
+struct rule_file_chain {
+	const char *type, *hook, *priority;
+	int number; /* the priority's */
+};
+extern const struct rule_file_chain rule_file_chains[RULE_CHAINS];
+
 bool rule_file_has_set(const struct rule_file *file, const char *name, size_t len);
 
 /*

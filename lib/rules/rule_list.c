@@ -150,3 +150,15 @@ rule_list_delete(struct rule_list *l, uint64_t handle)
 	c->n--;
 	return 0;
 }
+
+void
+rule_list_renumber(struct rule_list *l, uint64_t last)
+{
+	uint32_t i;
+	int c;
+
+	l->last_handle = last;
+	for (c = 0; c < RULE_CHAINS; c++)
+		for (i = 0; i < l->chain[c].n; i++)
+			l->chain[c].rule[i]->handle = ++l->last_handle;
+}

@@ -42,6 +42,9 @@ int rule_list_delete(struct rule_list *l, uint64_t handle);
 /* All rules of a chain go, its policy stays; RULE_CHAINS: of all chains. */
 void rule_list_flush(struct rule_list *l, enum rule_chain chain);
 
+/* Gives all rules handles behind `last`, in order: for a list that takes the place of another. */
+void rule_list_renumber(struct rule_list *l, uint64_t last);
+
 struct rule *rule_list_find(const struct rule_list *l, uint64_t handle); /* borrowed, or NULL */
 
 #endif

@@ -14,7 +14,8 @@ struct rule_word {
 
 extern const struct rule_word words_icmp_type[], words_icmpv6_type[], words_tcp_flag[],
 	words_ct_state[], words_nfproto[], words_reject_icmp[], words_reject_icmpv6[],
-	words_reject_icmpx[], words_log_level[], words_unit[], words_nat_flag[], words_nat_filter[];
+	words_reject_icmpx[], words_log_level[], words_unit[], words_nat_flag[], words_nat_filter[],
+	words_helper[];
 
 /* The value of a name of `len` bytes; false: there is none. */
 bool word_value(const struct rule_word *words, const char *name, size_t len, uint32_t *value);

@@ -80,6 +80,12 @@ const struct rule_word words_nat_filter[] = {
 	{"address-and-port-dependent", RULE_FILTER_ADDRESS_PORT_DEPENDENT}, {NULL, 0},
 };
 
+/* Helpers, with the protocol that each is for. */
+const struct rule_word words_helper[] = {
+	{"ftp", IPPROTO_TCP}, {"tftp", IPPROTO_UDP}, {"sip", IPPROTO_UDP}, {"pptp", IPPROTO_TCP},
+	{"irc", IPPROTO_TCP}, {"amanda", IPPROTO_UDP}, {NULL, 0},
+};
+
 bool
 word_value(const struct rule_word *words, const char *name, size_t len, uint32_t *value)
 {

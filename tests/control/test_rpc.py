@@ -100,8 +100,6 @@ def test_bad_parameter(rpc, method, params, says):
 
 
 @pytest.mark.parametrize('method, params', [
-    ('rule.add', {'netns': 'init', 'chain': 'forward', 'rule': 'accept'}),
-    ('rule.list', {'netns': 'init'}), ('rule.export', {'netns': 'init'}),
     ('nat.list', {}), ('nat.pool.list', {}), ('expect.list', {}),
 ])
 def test_not_available(rpc, method, params):
