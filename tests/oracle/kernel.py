@@ -91,7 +91,8 @@ def ruleset(scenario):
         lines.append('  ct state invalid drop')
     lines.append(' }')
     for chain in dict.fromkeys(chain for chain, _ in scenario.rules):
-        lines += [f' chain {chain} {{', f'  {CHAINS[chain]}']
+        lines += [f' chain {chain} {{', f'  {CHAINS[chain]}',
+                  f'  meta l4proto {MARKER_PROTOCOL} accept']
         lines += [f'  {text}' for name, text in scenario.rules if name == chain]
         lines.append(' }')
     return '\n'.join([*lines, '}', ''])
