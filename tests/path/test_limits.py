@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ct count and limit rate in rules: what is counted, and when it is given back (B04, B05, B06)."""
+import pytest
+
+from harness import CONFIG, Case
+from packets import A, B, S, tcp, udp
+
+LIMIT = 'rule add T1 forward tcp flags syn / fin,syn,rst,ack ct count over {} by ip saddr drop\n'
+
+
+def flow(port, host=A):
+    return host(port) > S(80)
+
+
+def syn(port, host=A):
+    return tcp(flow(port, host), 'S', 1000)
+
+
+def counts(want):
+    """Checks a `connlimit list`: {key: count}."""
+    def check(result):
+        assert {i['key']: i['count'] for i in result['items']} == want
+    return check
+
+
+def limited(sluice, path, n, **more):
+    return Case(sluice, path, config=CONFIG + LIMIT.format(n), **more)
+
+
+def handshake(c, at, port):
+    """S's next sequence number is 5001."""
+    c.at(at).inside(syn(port))
+    c.at(at + 0.01).outside(tcp(~flow(port), 'SA', 5000, 1001))
+    c.at(at + 0.02).inside(tcp(flow(port), 'A', 1001, 5001))
+
+
+@pytest.mark.parametrize('seq, frees', [(5101, False), (5001, True)])
+def test_b04_only_an_exact_rst_frees(sluice, tmp_path, seq, frees):
+    c = limited(sluice, tmp_path, 1)
+    handshake(c, 0, 40001)
+    c.at(1).run('connlimit list netns T1', counts({A.addr: 1}))
+    c.at(1).inside(syn(40002), drop='rule-drop')
+    c.at(2).outside(tcp(~flow(40001), 'R', seq))
+    c.at(2.1).run('connlimit list', counts({} if frees else {A.addr: 1}))
+    c.at(3).inside(syn(40002), drop=None if frees else 'rule-drop')
+    c.at(4).run('connlimit list', counts({A.addr: 1}))
+    c.replay()
+
+
+def test_b04_repeats_and_fins(sluice, tmp_path):
+    """A SYN sent five times counts once; one FIN does not free, both and the last ACK do, once."""
+    c = limited(sluice, tmp_path, 1)
+    for i in range(5):
+        c.at(i / 10).inside(syn(40001))
+    c.at(1).run('connlimit list', counts({A.addr: 1}))
+    c.at(1).outside(tcp(~flow(40001), 'SA', 5000, 1001))
+    c.at(1.1).inside(tcp(flow(40001), 'A', 1001, 5001))
+    c.at(2).inside(tcp(flow(40001), 'FA', 1001, 5001))
+    c.at(2.1).run('connlimit list', counts({A.addr: 1}))
+    c.at(2.2).inside(syn(40002), drop='rule-drop')
+    c.at(3).outside(tcp(~flow(40001), 'FA', 5001, 1002))
+    c.at(3.1).inside(tcp(flow(40001), 'A', 1002, 5002))
+    c.at(3.2).run('connlimit list', counts({}))
+    c.at(3.3).inside(tcp(flow(40001), 'A', 1002, 5002))
+    c.at(4).inside(syn(40002))
+    c.at(4.1).inside(tcp(flow(40001), 'FA', 1001, 5001))
+    c.at(4.2).run('connlimit list', counts({A.addr: 1}))
+    c.replay()
+
+
+def test_b05_closed_and_opened_in_one_tick(sluice, tmp_path):
+    c = limited(sluice, tmp_path, 100)
+    for i in range(100):
+        c.at(2 * i / 1e6).inside(syn(1000 + i))
+        c.at((2 * i + 1) / 1e6).outside(tcp(~flow(1000 + i), 'RA', 0, 1001))
+    for i in range(100):
+        c.at((500 + i) / 1e6).inside(syn(2000 + i))
+    c.at(1).run('connlimit list top 1', counts({A.addr: 100}))
+    c.at(1).inside(syn(3000), drop='rule-drop')
+    c.replay()
+
+
+def test_b06_refused_connections_take_nothing(sluice, tmp_path):
+    c = limited(sluice, tmp_path, 1)
+    c.at(0).inside(syn(40001))
+    for i in range(4):
+        c.at(1 + i).inside(syn(40002), drop='rule-drop')
+    c.at(6).run('connlimit list', counts({A.addr: 1}))
+    c.at(7).inside(tcp(flow(40001), 'R', 1001))
+    c.at(8).run('connlimit list', counts({}))
+    c.at(9).inside(syn(40003))
+    c.replay()
+
+
+def test_b06_connections_from_before_the_limit(sluice, tmp_path):
+    c = Case(sluice, tmp_path)
+    for port in range(1, 6):
+        c.at(0).inside(syn(port))
+    c.at(1).run(LIMIT.format(3).strip())
+    c.at(2).run('connlimit list', counts({}))
+    for port in range(1, 6):
+        c.at(3).outside(tcp(~flow(port), 'RA', 0, 1001))
+    c.at(4).run('connlimit list', counts({}))
+    for port in range(11, 14):
+        c.at(5).inside(syn(port))
+    c.at(6).run('connlimit list', counts({A.addr: 3}))
+    c.at(6).inside(syn(14), drop='rule-drop')
+    c.replay()
+
+
+def test_sources_are_counted_apart_and_entries_expire(sluice, tmp_path):
+    rule = 'rule add T1 forward ct count over 1 by ip saddr drop\n'
+    c = Case(sluice, tmp_path, config=CONFIG + rule)
+    c.at(0).inside(udp(flow(1)))
+    c.at(0.1).inside(udp(flow(1, B)))
+    c.at(0.2).inside(udp(flow(2)), drop='rule-drop')
+    c.at(1).run('connlimit list', counts({A.addr: 1, B.addr: 1}))
+    c.at(40).run('connlimit list', counts({}))
+    c.at(41).inside(udp(flow(2)))
+    c.replay()
+
+
+def test_no_counter_left_is_a_named_drop(sluice, tmp_path):
+    c = limited(sluice, tmp_path, 5, knobs={'sluice.connlimit_max': 1})
+    c.at(0).inside(syn(1))
+    c.at(1).inside(syn(2))
+    c.at(2).inside(syn(1, B), drop='connlimit-full')
+    c.replay()
+
+
+@pytest.mark.parametrize('by', ['', ' by ip saddr'])
+def test_rate(sluice, tmp_path, by):
+    rule = f'rule add T1 forward limit rate over 2/second burst 3 packets{by} drop\n'
+    c = Case(sluice, tmp_path, config=CONFIG + rule)
+    for i in range(5):
+        c.at(i / 1000).inside(udp(flow(i + 1)), drop='rule-drop' if i >= 3 else None)
+    c.at(0.6).inside(udp(flow(11)))
+    c.at(0.7).inside(udp(flow(12)), drop='rule-drop')
+    c.at(0.8).inside(udp(flow(1, B)), drop='rule-drop' if by == '' else None)
+    c.replay()
