@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ct count and limit rate in rules: what is counted, and when it is given back (B04, B05, B06)."""
+import random
+
 import pytest
 
 from harness import CONFIG, Case
-from packets import A, B, S, tcp, udp
+from packets import A, B, S, patch, resum_ip, tcp, udp
 
 LIMIT = 'rule add T1 forward tcp flags syn / fin,syn,rst,ack ct count over {} by ip saddr drop\n'
 
@@ -138,3 +140,29 @@ def test_rate(sluice, tmp_path, by):
     c.at(0.7).inside(udp(flow(12)), drop='rule-drop')
     c.at(0.8).inside(udp(flow(1, B)), drop='rule-drop' if by == '' else None)
     c.replay()
+
+
+def test_synflood(sluice, tmp_path):
+    """SYNs of random sources, three times as many as the tenant may have connections, while a client
+    opens and closes its own, five at a time: none of those is refused or lost, and what is counted
+    is what is there."""
+    most, n = 2000, 6000
+    knobs = {'nf_conntrack_max': most, 'sluice.connlimit_max': most, 'nf_conntrack_checksum': 0}
+    c = limited(sluice, tmp_path, 5, knobs=knobs)
+    choose = random.Random(1)
+    base = syn(1024)
+    for i in range(n):
+        source = choose.randrange(0x0b000000, 0x0c000000).to_bytes(4, 'big')
+        c.at((2 * i) / 1e5).inside(resum_ip(patch(base, 26, source)))
+    for k in range(100):
+        at, port = (k + 1) / 1000, 40000 + k
+        c.at(at).inside(syn(port))
+        c.at(at + .001).outside(tcp(~flow(port), 'SA', 5000, 1001))
+        c.at(at + .002).inside(tcp(flow(port), 'A', 1001, 5001))
+        c.at(at + .003).inside(tcp(flow(port), 'PA', 1001, 5001, data=b'x'))
+        c.at(at + .0045).inside(tcp(flow(port), 'RA', 1002, 5001))
+    seen = []
+    c.at(0.13).run('conntrack count netns T1', lambda r: seen.append(r['count']))
+    c.at(0.13).run('connlimit list netns T1', lambda r: seen.append(len(r['items'])))
+    c.replay()
+    assert seen == [most, most - 100], 'the 100 that are closed do not count'
