@@ -143,9 +143,9 @@ def test_rate(sluice, tmp_path, by):
 
 
 def test_synflood(sluice, tmp_path):
-    """SYNs of random sources, three times as many as the tenant may have connections, while a client
-    opens and closes its own, five at a time: none of those is refused or lost, and what is counted
-    is what is there."""
+    """SYNs of random sources, three times as many as the tenant may have connections, while a
+    client opens and closes its own, five at a time: none of those is refused or lost, and what is
+    counted is what is there."""
     most, n = 2000, 6000
     knobs = {'nf_conntrack_max': most, 'sluice.connlimit_max': most, 'nf_conntrack_checksum': 0}
     c = limited(sluice, tmp_path, 5, knobs=knobs)
