@@ -21,6 +21,7 @@
 #include "parse.h"
 #include "port.h"
 #include "trace.h"
+#include "translate.h"
 #include "worker.h"
 
 #define PREFETCH_AHEAD 4u
@@ -72,14 +73,27 @@ broken(const struct pkt *p)
 	return p->reason != SL_DROP_NONE && !(p->flags & PKT_L4_BAD);
 }
 
+/* An error takes the way of an answer to the packet that is inside it, and by that one's tuple its
+ * connection is found, whether that packet was translated or not. */
+static void
+judge_uncommon(struct pkt *p)
+{
+	struct tuple inside = p->tuple;
+
+	if (!(p->flags & PKT_ICMP_ERROR))
+		p->flags |= PKT_UNTRACKED;
+	else if (!tuple_invert(&p->tuple, &inside))
+		p->tuple = inside;
+}
+
 void
 datapath_judge(struct worker *w, struct pkt *p)
 {
 	p->tuple.scope = p->ns->id;
 	if (unlikely(p->reason != SL_DROP_NONE) && broken(p))
 		datapath_drop(w, p, p->reason);
-	else if (unlikely((p->flags & (PKT_IP | PKT_ND)) != PKT_IP))
-		p->flags |= PKT_UNTRACKED;
+	else if (unlikely((p->flags & (PKT_IP | PKT_ND | PKT_ICMP_ERROR)) != PKT_IP))
+		judge_uncommon(p);
 }
 
 /* Port and tags → link → namespace. */
@@ -134,17 +148,26 @@ verify_checksums(struct worker *w, struct pkt *p)
 	}
 }
 
-static void
+/* Returns whether packets of the burst may have to be translated. */
+static bool
 verify_all(struct worker *w, unsigned int n)
 {
 	unsigned int i, more = 0;
+	bool translate = false;
 
 	for (i = 0; i < n; i++) {
-		verify_checksums(w, &w->dp.pkt[i]);
-		more += ct_lookup_match(w->ct, &w->dp.pkt[i]);
+		struct pkt *p = &w->dp.pkt[i];
+
+		verify_checksums(w, p);
+		more += ct_lookup_match(w->ct, p);
+		if (p->ns != NULL && translate_on(p->ns)) {
+			ct_lookup_other(w->ct, p);
+			translate = true;
+		}
 	}
 	if (unlikely(more > 0))
 		ct_lookup_chains(w->ct, w->dp.pkt, n);
+	return translate;
 }
 
 /* A packet of a known connection, which may have to be admitted anew. */
@@ -183,14 +206,19 @@ track(struct worker *w, struct pkt *p, struct sl_now now)
 	return v;
 }
 
-/* INVALID packets belong to no connection; sluice.invalid says whether they pass. */
+/* INVALID packets belong to no connection; sluice.invalid says whether they pass. By default they
+ * do but where addresses are translated, since they would show those behind. */
 static void
 invalid(struct worker *w, struct pkt *p)
 {
+	uint8_t policy = netns_knobs(p->ns)->invalid;
+
 	p->flags |= PKT_CT_INVALID;
 	p->ct = NULL;
-	if (netns_knobs(p->ns)->invalid == KNOB_INVALID_DROP)
+	if (policy == KNOB_INVALID_DROP)
 		datapath_drop(w, p, p->reason);
+	else if (policy == KNOB_INVALID_AUTO && translate_on(p->ns))
+		datapath_drop(w, p, SL_DROP_INVALID_NAT);
 }
 
 static void
@@ -263,7 +291,7 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	struct sl_now now)
 {
 	struct trace *trace = sl_rcu_dereference(&w->trace);
-	bool fragments;
+	bool fragments, translate;
 
 	w->now = now;
 	w->dp.raw = false;
@@ -275,9 +303,11 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	if (unlikely(w->dp.raw))
 		datapath_raw(w, n);
 	ct_lookup_start(w->ct, w->dp.pkt, n);
-	verify_all(w, n);
+	translate = verify_all(w, n);
 	track_all(w, n, now);
 	if (unlikely(trace != NULL))
 		trace_burst(w, in, w->dp.pkt, n, now);
+	if (unlikely(translate))
+		translate_burst(w, w->dp.pkt, n);
 	datapath_emit(w, n);
 }

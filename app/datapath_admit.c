@@ -6,6 +6,7 @@
  */
 #include "datapath_rules.h"
 #include "link.h"
+#include "translate.h"
 
 /* The embryo goes, and with it what it holds. */
 static enum ct_verdict
@@ -18,10 +19,10 @@ refuse(struct worker *w, struct pkt *p, enum sl_drop reason)
 
 /*
  * The chains that see the first packet of a connection, in netfilter's order. What forward says is
- * kept in the entry.
+ * kept in the entry. *src is set to the statement that postrouting came to.
  */
 static enum ct_verdict
-ask_rules(struct worker *w, struct pkt *p)
+ask_rules(struct worker *w, struct pkt *p, const struct rule_nat **src)
 {
 	struct rules_packet k = datapath_rules_packet(w, p);
 	const struct ruleset *rs = p->rules;
@@ -33,6 +34,11 @@ ask_rules(struct worker *w, struct pkt *p)
 		datapath_eval(w, RULE_PREROUTING, &k, &r);
 		if (r.verdict == RULES_DROP)
 			return refuse(w, p, r.reason);
+		if (r.verdict == RULES_NAT) {
+			if (translate_dst(w, p, r.item->nat) != CT_OK)
+				return CT_DROP;
+			rules_view(&k);
+		}
 	}
 	if (p->out == NULL)
 		p->out = link_peer(p->in);
@@ -48,6 +54,8 @@ ask_rules(struct worker *w, struct pkt *p)
 		datapath_eval(w, RULE_POSTROUTING, &k, &r);
 		if (r.verdict == RULES_DROP)
 			return refuse(w, p, r.reason);
+		if (r.verdict == RULES_NAT)
+			*src = r.item->nat;
 	}
 	ct_verdict_set(p, false, ruleset_stamp(rs, false));
 	return CT_OK;
@@ -56,6 +64,7 @@ ask_rules(struct worker *w, struct pkt *p)
 enum ct_verdict
 datapath_admit(struct worker *w, struct pkt *p)
 {
+	const struct rule_nat *src = NULL;
 	enum ct_verdict v;
 
 	if (unlikely(!netns_alive(p->ns))) {
@@ -64,6 +73,6 @@ datapath_admit(struct worker *w, struct pkt *p)
 	}
 	v = ct_begin(w->ct, p, w->now);
 	if (v == CT_OK && unlikely(p->rules != NULL))
-		v = ask_rules(w, p);
-	return v == CT_OK ? ct_commit(w->ct, p) : v;
+		v = ask_rules(w, p, &src);
+	return v == CT_OK ? translate_commit(w, p, src) : v;
 }

@@ -19,6 +19,7 @@
 #include "rcu.h"
 #include "rule_limits.h"
 #include "rule_store.h"
+#include "translate.h"
 #include "worker.h"
 
 #define DROP_BLOCKS  4096 /* namespaces times workers that may have drops of their own */
@@ -32,6 +33,18 @@ monotonic(struct gateway *gw)
 	return sl_now_monotonic();
 }
 
+/* Gives back what the parts above conntrack have taken for an entry. */
+static void
+entries_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
+{
+	struct gateway *gw = app;
+	unsigned int i;
+
+	limits_destroyed(app, t, e, n);
+	for (i = 0; i < n; i++)
+		nat_released(gw->nat, e[i]);
+}
+
 static int
 create_table(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
 {
@@ -42,7 +55,7 @@ create_table(struct gateway *gw, const struct gateway_config *config, struct sl_
 		.threads = gw_threads(gw),
 		.hash = config->hash,
 		.hash_seed = config->hash_seed,
-		.ops = {.destroyed = limits_destroyed,
+		.ops = {.destroyed = entries_destroyed,
 			.aborted = limits_aborted,
 			.closed = limits_aborted,
 			.event = event_ct_emit,
@@ -114,6 +127,8 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	if (ret == 0)
 		ret = create_table(gw, config, err);
 	if (ret == 0)
+		ret = translate_create(gw, config, err);
+	if (ret == 0)
 		ret = create_workers(gw, config, err);
 	if (ret == 0)
 		ret = create_buffers(gw, config, err);
@@ -139,6 +154,17 @@ gateway_create(const struct gateway_config *config, struct gateway **out, struct
 	}
 	*out = gw;
 	return 0;
+}
+
+static void
+free_translation(struct gateway *gw)
+{
+	struct netns *ns;
+	uint32_t id = 0;
+
+	while ((ns = netns_next(gw->netns, &id)) != NULL)
+		nat_netns_free(ns);
+	nat_destroy(gw->nat);
 }
 
 static void
@@ -172,6 +198,8 @@ gateway_destroy(struct gateway *gw)
 			port_delete(gw, gw->ports[i]->name, NULL);
 	for (i = 0; i < gw->n_workers; i++)
 		worker_free(gw->workers[i]);
+	if (gw->netns != NULL)
+		free_translation(gw);
 	if (gw->ct != NULL)
 		ct_destroy(gw->ct);
 	connlimit_destroy(gw->limits);

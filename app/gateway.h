@@ -22,10 +22,12 @@ struct frag_table;
 struct events;
 struct neighbours;
 struct connlimit;
+struct nat;
 
 struct gateway {
 	struct netns_registry *netns;
 	struct ct *ct;
+	struct nat *nat;
 	struct events *events; /* the bus: events.h */
 	struct worker *workers[GW_WORKERS_MAX];
 	unsigned int n_workers;

@@ -7,6 +7,7 @@
 #include "connlimit.h"
 #include "frag.h"
 #include "link.h"
+#include "nat.h"
 #include "netns_rules.h"
 #include "rcu.h"
 #include "rule_store.h"
@@ -48,6 +49,7 @@ finish(void *arg)
 		rule_store_free(job->ns[i]);
 		connlimit_netns_free(job->ns[i]);
 		ct_reserve_end(job->gw->ct_control, job->ns[i]);
+		nat_netns_free(job->ns[i]);
 	}
 	netns_free_batch(job->gw->netns, job->ns, job->n);
 	if (job->done != NULL)

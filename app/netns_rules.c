@@ -8,17 +8,21 @@
 #include "rule_limits.h"
 #include "ruleset.h"
 #include "task.h"
+#include "translate.h"
 
 static int
 attach(void *app, struct netns *ns, const struct rule *r, const struct rule_item *item,
 	void **object, struct sl_err *err)
 {
+	int ret;
+
 	switch (item->type) {
 	case RULE_LIMIT:
 	case RULE_CT_COUNT:
 		return limits_attach(app, ns, r, item, object, err);
 	case RULE_NAT:
-		return sl_refuse(err, ENOTSUP, "address translation: not available");
+		ret = translate_valid(ns, item->nat, err);
+		return ret == 0 ? translate_enable(app, ns, err) : ret;
 	case RULE_LOG:
 		return sl_refuse(err, ENOTSUP, "log: not available");
 	default:

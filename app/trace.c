@@ -192,7 +192,8 @@ record_fill(struct trace_record *r, const struct worker *w, const struct port *i
 	record_addresses(r, p);
 	if (r->family != 0)
 		record_transport(r, p);
-	if (p->flags & PKT_ICMP_ERROR)
+	/* The tuple is turned round with classification. */
+	if (p->flags & PKT_ICMP_ERROR && (p->ns == NULL || !tuple_invert(&r->inner, &p->tuple)))
 		r->inner = p->tuple;
 	record_way(r, p);
 	record_rules(r, w, p);

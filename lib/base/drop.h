@@ -49,6 +49,10 @@
 		"too many were, or no buffer is left")                                             \
 	X(CONNLIMIT_FULL, "connlimit-full", "no counter is left for its key (connlimit_max)")      \
 	X(CONNLIMIT_MANY, "connlimit-many", "more than three `ct count` apply to one connection")  \
+	/* translation */                                                                          \
+	X(NAT_EXHAUSTED, "nat-exhausted", "no address and port of the rule's range is free")       \
+	X(NAT_NO_ADDRESS, "nat-no-address", "the link has no address to translate to")             \
+	X(INVALID_NAT, "invalid-nat", "INVALID, in a namespace that translates")                   \
 	/* transmit */                                                                             \
 	X(TX_FULL, "tx-full", "the port took no more packets")                                     \
 	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \

@@ -111,6 +111,9 @@ void ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n);
 void ct_lookup_finish(struct ct_thread *t, struct pkt *p);
 void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 
+/* After match: fetches the other direction of the candidate too, for who translates by it. */
+void ct_lookup_other(struct ct_thread *t, const struct pkt *p);
+
 enum ct_verdict {
 	CT_OK,
 	CT_INVALID, /* pkt.reason and PKT_CT_INVALID are set; the packet belongs to no connection */
@@ -125,7 +128,8 @@ enum ct_verdict {
 enum ct_verdict ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now);
 
 /*
- * An ICMP error whose inner packet was looked up: RELATED when it belongs to a connection and comes
+ * An ICMP error, whose tuple is the inverse of the packet's inside: what the answer to that packet
+ * has, with the translations that it has met. RELATED when it belongs to a connection and comes
  * from a side that can know of it. Neither refreshes nor changes the entry (RFC 5508 REQ-6).
  * CT_OK with PKT_CT_RELATED and ct_dir = the direction of the error; or CT_INVALID.
  */

@@ -91,6 +91,8 @@ static void
 embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
 {
 	__atomic_store_n(&e->life, CT_EMBRYO, __ATOMIC_RELAXED);
+	/* Who still reads the entry that was here finds the generation changed, if anything. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	e->orig.tuple = p->tuple;
 	e->orig.packets = e->orig.bytes = 0;
 	e->reply.packets = e->reply.bytes = 0;
@@ -411,6 +413,12 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	} else if (v == CT_PROTO_KILL && ctx.knobs->acct) {
 		account(e, p->ct_dir, p);
 	}
+	/* The packet that ends a translated connection is itself translated by its entry, which is
+	 * therefore left to expire. */
+	if (unlikely(v == CT_PROTO_KILL) && e->status & (CT_SRC_NAT | CT_DST_NAT)) {
+		e->deadline = now.ms;
+		v = CT_PROTO_IGNORED;
+	}
 	ct_deadline_moved(t->ct, e, old);
 	if (unlikely(ct_listened(t->ct)) && v <= CT_PROTO_IGNORED)
 		tell_tracked(t, e, p, old_status);
@@ -427,7 +435,7 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 static bool
 goes_to_sender(const struct pkt *p)
 {
-	const struct tuple_addr *sender = &p->tuple.src;
+	const struct tuple_addr *sender = &p->tuple.dst;
 
 	if (p->tuple.family == TUPLE_IPV4)
 		return memcmp(p->l3 + offsetof(struct rte_ipv4_hdr, dst_addr), sender, 4) == 0;
@@ -447,9 +455,6 @@ ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
 	}
 	sl_unlock(&e->lock);
-	/* The error goes to the sender of the packet inside it: against the direction of that
-	 * packet. */
-	p->ct_dir ^= 1;
 	p->flags |= PKT_CT_RELATED;
 	return CT_OK;
 }

@@ -80,7 +80,7 @@ void nat_netns_totals(const struct netns *ns, struct nat_counters *out); /* zero
 #define NAT_FULLY_RANDOM 0x08
 #define NAT_PERSISTENT   0x10
 #define NAT_PREFIX       0x20 /* netmap: min's first prefix_len bits; the rest stays as it is */
-#define NAT_MASQUERADE   0x40 /* the address is the egress link's: see nat_forget_address() */
+#define NAT_MASQUERADE   0x40 /* the address is the egress link's: see nat_masqueraded() */
 
 struct nat_request {
 	uint8_t flags;
@@ -126,11 +126,6 @@ nat_translated(const struct ct_entry *e)
 }
 
 /*
- * Fetches what nat_rewrite() will read of the entry that a lookup has found as a candidate.
- */
-void nat_prefetch(const struct ct_entry *e, unsigned int dir);
-
-/*
  * Translates a packet that ct_track(), ct_track_error() or nat_commit() has passed: addresses,
  * ports or ids, checksums; of an ICMP error also the packet inside. Of a datagram of fragments all
  * fragments. pkt.tuple stays what the packet was looked up by.
@@ -154,7 +149,7 @@ bool nat_masqueraded(const struct ct_view *v, const void *nat_address);
 
 /* ---- what an entry has in nat[] ---- */
 
-#define NAT_SLOT_MASQUERADE 0x01
+#define NAT_SLOT_MASQUERADE 0x01 /* the source's new address is the egress link's */
 
 struct nat_slot {
 	uint8_t mac[2][6];  /* of both ends as first seen, by direction of who sends; the app's */

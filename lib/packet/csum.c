@@ -146,8 +146,8 @@ crc_bytes(uint32_t crc, const uint8_t *d, uint32_t n)
 }
 
 /* The CRC is taken with its own field as zero, and sent least significant byte first. */
-static bool
-sctp_good(const struct pkt *p)
+uint32_t
+csum_sctp(const struct pkt *p)
 {
 	const struct rte_sctp_hdr *sh = (const struct rte_sctp_hdr *)p->l4;
 	uint32_t left = p->l4_len - (uint32_t)sizeof(*sh), skip = l4_off(p) + (uint32_t)sizeof(*sh);
@@ -161,7 +161,13 @@ sctp_good(const struct pkt *p)
 		crc = crc_bytes(crc, rte_pktmbuf_mtod_offset(m, const uint8_t *, skip), n);
 		left -= n;
 	}
-	return rte_cpu_to_le_32(~crc) == sh->cksum;
+	return rte_cpu_to_le_32(~crc);
+}
+
+static bool
+sctp_good(const struct pkt *p)
+{
+	return csum_sctp(p) == ((const struct rte_sctp_hdr *)p->l4)->cksum;
 }
 
 bool

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verification of checksums in software, for ports that did not do it. */
+/* Checksums in software: verified, for ports that did not, and kept right when headers change. */
 #ifndef CSUM_H
 #define CSUM_H
 
@@ -26,6 +26,49 @@ bool csum_l4_good(const struct pkt *p);
  * it is an IPv6 header. The parser does not look at it (knob sluice.icmp_inner_checksum).
  */
 bool csum_icmp_inner_good(const struct pkt *p);
+
+/* The CRC32c of a sound SCTP packet, its headers as they are now, in the form that the header has.
+ * Reads the payload, through all segments. */
+uint32_t csum_sctp(const struct pkt *p);
+
+/*
+ * Changes to a checksum (RFC 1624, equation 3). What changed is summed up first, in words of the
+ * packet's byte order, old ones inverted. The result is never 0xffff, as it never is when the whole
+ * is summed.
+ */
+static inline uint64_t
+csum_diff16(uint16_t old, uint16_t new)
+{
+	return (uint64_t)(uint16_t)~old + new;
+}
+
+static inline uint64_t
+csum_diff32(uint32_t old, uint32_t new)
+{
+	return (uint64_t)(uint32_t)~old + new;
+}
+
+static inline uint16_t
+csum_adjust(uint16_t csum, uint64_t diff)
+{
+	uint64_t sum = diff + (uint16_t)~csum;
+
+	sum = (sum & UINT32_MAX) + (sum >> 32);
+	sum = (sum & UINT16_MAX) + (sum >> 16);
+	sum = (sum & UINT16_MAX) + (sum >> 16);
+	sum = (sum & UINT16_MAX) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* The same for UDP, whose sum of zero means that there is none (RFC 768). */
+static inline uint16_t
+csum_adjust_udp(uint16_t csum, uint64_t diff)
+{
+	uint16_t new = csum_adjust(csum, diff);
+
+	new = new == 0 ? UINT16_MAX : new;
+	return csum == 0 ? 0 : new;
+}
 
 /*
  * True when a sum of words (RFC 1071, in the machine's byte order, not yet folded) is right: it

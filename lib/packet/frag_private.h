@@ -17,6 +17,7 @@ struct frag {
 	uint16_t off, len;          /* of its payload within the datagram's */
 	uint16_t hdr;               /* bytes of the frame before the payload */
 	uint16_t cut;               /* in a view: bytes taken off the frame's front; 0: not in it */
+	uint16_t copied;            /* in a view: bytes of payload that are in its first segment */
 	struct frag_tags tags;
 	bool joined; /* came behind the last one then, without a hole: of one run with it */
 };

@@ -11,6 +11,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "csum.h"
 #include "frag_private.h"
 
 /* Bytes of payload that are copied: transport headers, and what an ICMP error quotes of them. */
@@ -89,6 +90,7 @@ add_payload(struct frag_train *d, struct rte_mbuf *view, uint32_t n)
 		rte_memcpy(rte_pktmbuf_mtod_offset(view, char *, view->data_len),
 			rte_pktmbuf_mtod_offset(f->mbuf, char *, f->hdr), take);
 		view->data_len = (uint16_t)(view->data_len + take);
+		f->copied = (uint16_t)take;
 		n = take < f->len ? 0 : n - take;
 		if (take < f->len)
 			tail = link_fragment(view, tail, f, take);
@@ -154,6 +156,56 @@ frag_train_view(struct frag_train *d, struct rte_mempool *pool, enum sl_drop *re
 	d->view = view;
 	add_payload(d, view, VIEW_PAYLOAD);
 	return view;
+}
+
+/* A fragment's IP header as it is in its frame, from which a view may have cut it off. */
+static uint8_t *
+fragment_l3(const struct frag *f)
+{
+	return rte_pktmbuf_mtod(f->mbuf, uint8_t *) - f->cut + l3_off(f);
+}
+
+static void
+update_ip4(struct rte_ipv4_hdr *ih, const struct rte_ipv4_hdr *view)
+{
+	uint64_t diff = csum_diff32(ih->src_addr, view->src_addr) +
+			csum_diff32(ih->dst_addr, view->dst_addr) +
+			csum_diff16(ih->packet_id, view->packet_id);
+
+	ih->src_addr = view->src_addr;
+	ih->dst_addr = view->dst_addr;
+	ih->packet_id = view->packet_id;
+	ih->hdr_checksum = csum_adjust(ih->hdr_checksum, diff);
+}
+
+static void
+update_ip6(struct rte_ipv6_hdr *ih, const struct rte_ipv6_hdr *view)
+{
+	memcpy(ih->src_addr, view->src_addr, sizeof(ih->src_addr));
+	memcpy(ih->dst_addr, view->dst_addr, sizeof(ih->dst_addr));
+}
+
+void
+frag_train_update(struct frag_train *d)
+{
+	struct frag *f = &d->table->frag[d->first[0]];
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(d->view, const uint8_t *, l3_off(f));
+	const uint8_t *payload = rte_pktmbuf_mtod_offset(d->view, const uint8_t *,
+		f->hdr - (d->key.family == TUPLE_IPV6 ? RTE_IPV6_FRAG_HDR_SIZE : 0u));
+	uint32_t i;
+
+	for (i = d->first[0]; i != 0; i = f->next[0]) {
+		uint8_t *ip;
+
+		f = &d->table->frag[i];
+		ip = fragment_l3(f);
+		if (d->key.family == TUPLE_IPV4)
+			update_ip4((struct rte_ipv4_hdr *)(void *)ip, (const void *)l3);
+		else
+			update_ip6((struct rte_ipv6_hdr *)(void *)ip, (const void *)l3);
+		memcpy(ip - l3_off(f) + f->hdr, payload, f->copied);
+		payload += f->copied;
+	}
 }
 
 struct rte_mbuf *

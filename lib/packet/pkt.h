@@ -28,7 +28,7 @@ struct ruleset;
 #define PKT_IP          0x0001 /* IPv4 or IPv6, tuple.family set; else passes untracked */
 #define PKT_ARP         0x0002 /* ARP: untracked */
 #define PKT_ND          0x0004 /* ICMPv6 133–137 or MLD: untracked on a wire */
-#define PKT_ICMP_ERROR  0x0008 /* tuple is that of the packet inside the error */
+#define PKT_ICMP_ERROR  0x0008 /* tuple: of the packet inside; behind classification, its inverse */
 #define PKT_L4_BAD      0x0010 /* INVALID for the reason in pkt.reason; no tuple */
 #define PKT_CSUM_GOOD   0x0020 /* the port verified the transport checksum */
 #define PKT_CSUM_BAD    0x0040 /* the port found the transport checksum wrong */

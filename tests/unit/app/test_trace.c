@@ -46,9 +46,14 @@ setup(void **state)
 static void
 arrive(const char *name, struct frame *f, struct rte_mbuf *m, struct pkt *p)
 {
+	struct tuple inside;
+
 	frame_case(name)->build(f);
 	frame_wrap(m, f->b, f->len);
 	p->reason = (uint8_t)parse_frame(p, m);
+	inside = p->tuple;
+	if (p->flags & PKT_ICMP_ERROR)
+		assert_true(tuple_invert(&p->tuple, &inside));
 	p->ns = &red;
 	p->in = &in_link;
 	p->out = &out_link;

@@ -357,7 +357,7 @@ static void
 test_icmp_error_is_related_and_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
-	struct pkt p = flow_packet(f, 1, false), e = flow_packet(f, 1, false);
+	struct pkt p = flow_packet(f, 1, false), e = flow_packet(f, 1, true);
 	struct rte_ipv4_hdr outer = {.dst_addr = p.tuple.src.w[0]};
 	uint32_t deadline;
 
@@ -373,12 +373,12 @@ test_icmp_error_is_related_and_changes_nothing(void **state)
 	assert_int_equal(p.ct->deadline, deadline);
 	assert_int_equal(p.ct->reply.packets, 0);
 	outer.dst_addr++; /* to another than the sender */
-	e = flow_packet(f, 1, false);
+	e = flow_packet(f, 1, true);
 	e.flags |= PKT_ICMP_ERROR;
 	e.l3 = (uint8_t *)&outer;
 	ct_lookup_bulk(f->a, &e, 1);
 	assert_int_equal(ct_track_error(f->a, &e, f->now), CT_INVALID);
-	e = flow_packet(f, 2, false);
+	e = flow_packet(f, 2, true);
 	e.flags |= PKT_ICMP_ERROR;
 	e.l3 = (uint8_t *)&outer;
 	ct_lookup_bulk(f->a, &e, 1);

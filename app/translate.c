@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "translate.h"
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "datapath_stages.h"
+#include "err.h"
+#include "link.h"
+#include "link_address.h"
+#include "rule.h"
+#include "worker.h"
+
+#define SOURCES_MIN   65536u
+#define SOURCES_SHARE 4u /* of the entries may have a port that is not their source's own */
+
+int
+translate_create(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
+{
+	const struct nat_config nat = {
+		.ct = gw->ct,
+		.threads = gw_threads(gw),
+		.max_sources = RTE_MAX(ct_max(gw->ct) / SOURCES_SHARE, SOURCES_MIN),
+		.hash = config->hash,
+		.seed = config->hash_seed,
+	};
+
+	gw->nat = nat_create(&nat, err);
+	return gw->nat != NULL ? 0 : -ENOMEM;
+}
+
+int
+translate_enable(struct gateway *gw, struct netns *ns, struct sl_err *err)
+{
+	return nat_netns_enable(gw->nat, ns, err);
+}
+
+static uint8_t
+request_flags(const struct rule_nat *n)
+{
+	uint8_t flags = 0;
+
+	if (n->has_port)
+		flags |= NAT_PORTS;
+	if (n->flags & RULE_NAT_RANDOM)
+		flags |= NAT_RANDOM;
+	if (n->flags & RULE_NAT_FULLY_RANDOM)
+		flags |= NAT_FULLY_RANDOM;
+	if (n->flags & RULE_NAT_PERSISTENT)
+		flags |= NAT_PERSISTENT;
+	return flags;
+}
+
+static void
+request_init(struct nat_request *r, const struct rule_nat *n)
+{
+	*r = (struct nat_request){
+		.flags = request_flags(n),
+		.family = n->family,
+		.port_min = n->port_lo,
+		.port_max = n->port_hi,
+	};
+	if (n->type == RULE_SNAT_PREFIX || n->type == RULE_DNAT_PREFIX) {
+		r->flags |= NAT_ADDR | NAT_PREFIX;
+		r->min = n->lo;
+		r->prefix_len = n->prefix;
+	} else if (n->has_addr) {
+		r->flags |= NAT_ADDR;
+		r->min = n->lo;
+		r->max = n->hi;
+	}
+}
+
+static bool
+any_address(const struct netns *ns)
+{
+	const struct link *l;
+
+	for (l = link_first(ns); l != NULL; l = l->next)
+		if (link_address_first(l) != NULL)
+			return true;
+	return false;
+}
+
+int
+translate_valid(const struct netns *ns, const struct rule_nat *n, struct sl_err *err)
+{
+	struct nat_request r;
+
+	if ((n->type == RULE_MASQUERADE || n->type == RULE_REDIRECT) && !any_address(ns))
+		return sl_refuse(err, EADDRNOTAVAIL,
+			"no link of %s has an address to translate to: "
+			"link address add LINK ADDR/LEN",
+			ns->name);
+	if (n->type == RULE_SNAT_POOL || n->type == RULE_NAT64)
+		return sl_refuse(err, ENOTSUP, "address pools: not available");
+	request_init(&r, n);
+	return nat_request_valid(&r, err);
+}
+
+/* To the link's address. False: it has none. */
+static bool
+to_link(struct nat_request *r, const struct link *l, uint8_t family, const struct tuple_addr *end)
+{
+	const struct link_address *a = l == NULL ? NULL : link_address(l, family, end);
+
+	if (a == NULL)
+		return false;
+	r->flags |= NAT_ADDR;
+	r->family = family;
+	r->min = r->max = a->addr;
+	return true;
+}
+
+static struct nat_thread *
+thread_of(const struct worker *w)
+{
+	return nat_thread(w->gw->nat, w->index);
+}
+
+static enum ct_verdict
+no_address(struct worker *w, struct pkt *p)
+{
+	nat_abort(thread_of(w), p);
+	p->reason = SL_DROP_NAT_NO_ADDRESS;
+	return CT_DROP;
+}
+
+enum ct_verdict
+translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n)
+{
+	const struct tuple *orig = &p->ct->orig.tuple;
+	struct nat_request r;
+
+	request_init(&r, n);
+	if (n->type == RULE_REDIRECT && !to_link(&r, p->in, orig->family, &orig->src))
+		return no_address(w, p);
+	nat_dst(thread_of(w), p, &r);
+	return CT_OK;
+}
+
+enum ct_verdict
+translate_commit(struct worker *w, struct pkt *p, const struct rule_nat *n)
+{
+	const struct tuple *reply = &p->ct->reply.tuple;
+	struct nat_request r;
+
+	if (likely(!translate_on(p->ns)))
+		return ct_commit(w->ct, p);
+	if (n == NULL)
+		return nat_commit(thread_of(w), p, NULL);
+	request_init(&r, n);
+	if (n->type == RULE_MASQUERADE) {
+		if (!to_link(&r, link_peer(p->in), reply->family, &reply->src))
+			return no_address(w, p);
+		r.flags |= NAT_MASQUERADE;
+	}
+	return nat_commit(thread_of(w), p, &r);
+}
+
+void
+translate_burst(struct worker *w, struct pkt *p, unsigned int n)
+{
+	struct nat_thread *t = thread_of(w);
+	const struct pkt *end = p + n;
+
+	for (; p < end; p++) {
+		if (p->flags & PKT_DROPPED || p->ct == NULL || !translate_on(p->ns))
+			continue;
+		if (unlikely(!nat_rewrite(t, p)))
+			datapath_drop(w, p, p->reason);
+	}
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Translation in the gateway: what a rule's statement (lib/rules) asks of lib/nat, which does not
+ * know rules or links; and what of a connection's end is lib/nat's.
+ */
+#ifndef TRANSLATE_H
+#define TRANSLATE_H
+
+#include <stdbool.h>
+
+#include "conntrack.h"
+#include "gateway.h"
+#include "nat.h"
+
+struct link;
+struct pkt;
+struct rule_nat;
+struct sl_err;
+struct worker;
+
+/* ---- control ---- */
+
+/* Makes gw->nat, beside gw->ct. 0 or -errno. */
+int translate_create(struct gateway *gw, const struct gateway_config *config, struct sl_err *err);
+
+/* Before the namespace's first rule with such a statement is published. 0 or -errno. */
+int translate_enable(struct gateway *gw, struct netns *ns, struct sl_err *err);
+
+/* Refuses a statement that can never do anything: see nat_request_valid(); or one that needs a
+ * link's address in a namespace that has none. */
+int translate_valid(const struct netns *ns, const struct rule_nat *n, struct sl_err *err);
+
+/* ---- worker ---- */
+
+/*
+ * Prerouting has come to this statement for the embryo p->ct. CT_OK; CT_DROP with pkt.reason when
+ * the link that a redirect goes to has no address: then the embryo was given back.
+ */
+enum ct_verdict translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n);
+
+/* The end of an admission: commits the embryo with the source that postrouting asks for (NULL: with
+ * its own), in a namespace that translates or not. Verdicts as nat_commit() has them. */
+enum ct_verdict translate_commit(struct worker *w, struct pkt *p, const struct rule_nat *n);
+
+/* The stage behind forward: rewrites what is translated of n packets. */
+void translate_burst(struct worker *w, struct pkt *p, unsigned int n);
+
+/* Whether connections of the namespace may be translated. */
+static inline bool
+translate_on(const struct netns *ns)
+{
+	return __builtin_expect(sl_rcu_dereference(&ns->nat) != NULL, 0);
+}
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The choice of a translation. An address of a range is a function of the source, so that a source
+ * keeps it (RFC 4787, REQ-2); only when no port of it is free toward the remote end the next
+ * addresses of the range are tried. A source keeps its port where it is free, else the one it has
+ * already toward others (source.h), else one of its port's class is looked for (search.c).
+ */
+#include "nat_private.h"
+
+#include "drop.h"
+
+#define BUDGET    512u /* candidates that are looked at for one connection */
+#define ADDRESSES 256u /* addresses of a range that are tried for one connection */
+#define DST_TRIES 16u  /* ports of a destination's range */
+
+#define RANDOM_FLAGS (NAT_RANDOM | NAT_FULLY_RANDOM)
+
+typedef unsigned __int128 u128;
+
+/* ---- addresses as numbers ---- */
+
+static u128
+to_number(const struct tuple_addr *a, uint8_t family)
+{
+	u128 n = 0;
+	unsigned int i, len = family == TUPLE_IPV4 ? 4 : 16;
+
+	for (i = 0; i < len; i++)
+		n = n << 8 | a->b[i];
+	return n;
+}
+
+static void
+from_number(struct tuple_addr *a, uint8_t family, u128 n)
+{
+	unsigned int i, len = family == TUPLE_IPV4 ? 4 : 16;
+
+	memset(a, 0, sizeof(*a));
+	for (i = len; i > 0; i--, n >>= 8)
+		a->b[i - 1] = (uint8_t)n;
+}
+
+/* The prefix of the request, the rest of the address as it was. */
+static void
+apply_prefix(struct tuple_addr *out, const struct nat_request *r, const struct tuple_addr *old)
+{
+	unsigned int i, bits = r->prefix_len;
+
+	*out = *old;
+	for (i = 0; i < sizeof(out->b) && bits > 0; i++) {
+		unsigned int n = RTE_MIN(bits, 8u);
+		uint8_t mask = (uint8_t)(0xff << (8 - n));
+
+		out->b[i] = (uint8_t)((r->min.b[i] & mask) | (old->b[i] & ~mask));
+		bits -= n;
+	}
+}
+
+/* A source's place in any range of addresses. */
+static uint64_t
+source_place(const struct nat_thread *t, const struct tuple *original)
+{
+	struct tuple key;
+
+	nat_source_host(&key, original);
+	key.zone = 0;
+	return sl_hash(&t->nat->hasher, &key);
+}
+
+/* The address of the range that the source prefers, `nth` addresses further. */
+static void
+range_address(const struct nat_thread *t, const struct tuple *original,
+	const struct nat_request *r, unsigned int nth, struct tuple_addr *out)
+{
+	u128 min, size;
+
+	if (memcmp(&r->min, &r->max, sizeof(r->min)) == 0) {
+		*out = r->min;
+		return;
+	}
+	min = to_number(&r->min, r->family);
+	size = to_number(&r->max, r->family) - min + 1;
+	if (size == 0) /* all of IPv6 */
+		size = ~(u128)0;
+	from_number(out, r->family, min + (source_place(t, original) + (u128)nth) % size);
+}
+
+static unsigned int
+range_size(const struct nat_request *r)
+{
+	u128 last = to_number(&r->max, r->family) - to_number(&r->min, r->family);
+
+	return last >= ADDRESSES ? ADDRESSES : (unsigned int)last + 1;
+}
+
+static bool
+in_range(const struct nat_request *r, const struct nat_mapping *m)
+{
+	u128 a = to_number(&m->addr, r->family);
+	uint16_t port = rte_be_to_cpu_16(m->port);
+
+	return m->family == r->family && a >= to_number(&r->min, r->family) &&
+	       a <= to_number(&r->max, r->family) &&
+	       (!(r->flags & NAT_PORTS) || (port >= r->port_min && port <= r->port_max));
+}
+
+/* ---- destination ---- */
+
+/* A port of the destination's range; where the first choice makes a reply tuple that is taken,
+ * another one. If all fail, the source's port will have to make the difference. */
+static void
+dst_port(struct nat_thread *t, struct tuple *reply, const struct nat_request *r)
+{
+	unsigned int size = r->port_max - r->port_min + 1u, i, start;
+	uint16_t port = rte_be_to_cpu_16(reply->sport);
+
+	if (port < r->port_min || port > r->port_max || r->flags & RANDOM_FLAGS)
+		port = (uint16_t)(r->port_min + nat_random(t) % size);
+	start = port - r->port_min;
+	for (i = 0; i < RTE_MIN(size, DST_TRIES); i++) {
+		reply->sport = rte_cpu_to_be_16((uint16_t)(r->port_min + (start + i) % size));
+		if (size == 1 || !ct_tuple_taken(t->ct, reply, ct_tuple_hash(t->ct, reply)))
+			return;
+	}
+}
+
+void
+nat_dst(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
+{
+	struct ct_entry *e = p->ct;
+	struct tuple *reply = &e->reply.tuple;
+	const struct tuple *orig = &e->orig.tuple;
+
+	if (r->flags & NAT_ADDR && r->family != orig->family)
+		return;
+	if (r->flags & NAT_PREFIX)
+		apply_prefix(&reply->src, r, &orig->dst);
+	else if (r->flags & NAT_ADDR)
+		range_address(t, orig, r, 0, &reply->src);
+	if (r->flags & NAT_PORTS && nat_has_ports(orig->proto))
+		dst_port(t, reply, r);
+	if (memcmp(&reply->src, &orig->dst, sizeof(reply->src)) == 0 &&
+		(!nat_has_ports(orig->proto) || reply->sport == orig->dport))
+		return;
+	e->status |= CT_DST_NAT;
+	p->ct_reply_hash = 0;
+	netns_counter_add(&p->ns->nat->counters[t->index].bound_dst, 1);
+}
+
+/* ---- source ---- */
+
+/* What a port may become: within the range that is asked for, else within its own class, since
+ * servers take some ports below 1024 for a sign of privilege. */
+static void
+port_range(struct nat_search *s, const struct nat_request *r, uint16_t own)
+{
+	if (r != NULL && r->flags & NAT_PORTS) {
+		s->lo = r->port_min;
+		s->hi = r->port_max;
+	} else if (s->by_id) {
+		s->lo = 0;
+		s->hi = UINT16_MAX;
+	} else if (own < 512) {
+		s->lo = 1;
+		s->hi = 511;
+	} else if (own < 1024) {
+		s->lo = 600;
+		s->hi = 1023;
+	} else {
+		s->lo = 1024;
+		s->hi = UINT16_MAX;
+	}
+}
+
+static void
+search_init(struct nat_search *s, struct nat_thread *t, struct pkt *p, const struct nat_request *r)
+{
+	const struct tuple *orig = &p->ct->orig.tuple;
+
+	*s = (struct nat_search){
+		.t = t,
+		.p = p,
+		.counters = &p->ns->nat->counters[t->index],
+		.cand = p->ct->reply.tuple,
+		.by_id = nat_is_icmp(orig->proto),
+		.has_ports = nat_is_icmp(orig->proto) || nat_has_ports(orig->proto),
+		.remember = r != NULL && !(r->flags & RANDOM_FLAGS),
+		.budget = BUDGET,
+	};
+	port_range(s, r, rte_be_to_cpu_16(orig->sport));
+}
+
+/* Whether the source has a mapping already that the request allows. */
+static bool
+is_known(const struct nat_search *s, const struct nat_request *r, struct nat_mapping *m)
+{
+	struct tuple key;
+
+	if (!s->remember || !s->has_ports || !(r->flags & NAT_ADDR) || r->flags & NAT_PREFIX)
+		return false;
+	nat_source_key(&key, &s->p->ct->orig.tuple);
+	return nat_source_peek(s->t->nat->sources, &key, m) && in_range(r, m);
+}
+
+/* The source's own port, or the one that it has toward others. */
+static enum ct_verdict
+try_first(struct nat_search *s, const struct nat_request *r)
+{
+	const struct tuple *orig = &s->p->ct->orig.tuple;
+	uint16_t own = rte_be_to_cpu_16(orig->sport);
+	struct tuple_addr preferred;
+	struct nat_mapping m;
+	enum ct_verdict v;
+
+	if (r->flags & RANDOM_FLAGS && s->has_ports)
+		return CT_CLASH;
+	if (is_known(s, r, &m)) {
+		preferred = s->cand.dst;
+		s->cand.dst = m.addr;
+		v = nat_try(s, rte_be_to_cpu_16(m.port), 0);
+		if (v != CT_CLASH)
+			return v;
+		s->cand.dst = preferred;
+	}
+	if (s->has_ports && r->flags & NAT_PORTS && (own < s->lo || own > s->hi))
+		return CT_CLASH;
+	return nat_try(s, own, 0);
+}
+
+/* The addresses that the request allows, from the one the source prefers. */
+static enum ct_verdict
+try_addresses(struct nat_search *s, const struct nat_request *r)
+{
+	const struct tuple *orig = &s->p->ct->orig.tuple;
+	unsigned int n = 1, i;
+	enum ct_verdict v = CT_CLASH;
+
+	if (r->flags & NAT_ADDR && !(r->flags & NAT_PREFIX))
+		n = range_size(r);
+	for (i = 0; i < n && v == CT_CLASH && s->budget > 0; i++) {
+		if (i > 0)
+			range_address(s->t, orig, r, i, &s->cand.dst);
+		if (i > 0 && !s->has_ports)
+			v = nat_try(s, 0, 0);
+		else
+			v = nat_search(s);
+	}
+	return v;
+}
+
+/* A packet in the middle of a connection whose entry is gone: what it was translated to is not
+ * known any more. */
+static bool
+picked_up(const struct pkt *p)
+{
+	return p->proto == IPPROTO_TCP &&
+	       (p->tcp_flags & (PKT_TCP_SYN | PKT_TCP_ACK | PKT_TCP_RST | PKT_TCP_FIN)) !=
+		       PKT_TCP_SYN;
+}
+
+static enum ct_verdict
+refuse(struct nat_thread *t, struct pkt *p, enum sl_drop reason)
+{
+	ct_abort(t->ct, p);
+	p->reason = (uint8_t)reason;
+	return CT_DROP;
+}
+
+/* The source stays as it is, if it can. */
+static enum ct_verdict
+commit_as_is(struct nat_thread *t, struct pkt *p)
+{
+	struct nat_search s;
+	enum ct_verdict v = ct_try_commit(t->ct, p);
+
+	if (likely(v != CT_CLASH))
+		return v;
+	if (picked_up(p))
+		return refuse(t, p, SL_DROP_INVALID_NAT);
+	search_init(&s, t, p, NULL);
+	v = nat_search(&s);
+	return v == CT_CLASH ? refuse(t, p, SL_DROP_CT_CLASH) : v;
+}
+
+enum ct_verdict
+nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
+{
+	const struct tuple *orig = &p->ct->orig.tuple;
+	struct nat_search s;
+	enum ct_verdict v;
+
+	if (r != NULL && r->flags & NAT_ADDR && r->family != orig->family)
+		r = NULL;
+	if (unlikely(picked_up(p)) && (r != NULL || nat_translated(p->ct)))
+		return refuse(t, p, SL_DROP_INVALID_NAT);
+	if (r == NULL)
+		return commit_as_is(t, p);
+	search_init(&s, t, p, r);
+	if (r->flags & NAT_PREFIX)
+		apply_prefix(&s.cand.dst, r, &orig->src);
+	else if (r->flags & NAT_ADDR)
+		range_address(t, orig, r, 0, &s.cand.dst);
+	if (r->flags & NAT_MASQUERADE)
+		nat_slot(p->ct)->flags |= NAT_SLOT_MASQUERADE;
+	v = try_first(&s, r);
+	if (v == CT_CLASH)
+		v = try_addresses(&s, r);
+	if (likely(v == CT_OK)) {
+		netns_counter_add(&s.counters->bound_src, 1);
+	} else if (v == CT_CLASH) {
+		netns_counter_add(&s.counters->exhausted, 1);
+		v = refuse(t, p, SL_DROP_NAT_EXHAUSTED);
+	}
+	return v;
+}
+
+void
+nat_abort(struct nat_thread *t, struct pkt *p)
+{
+	ct_abort(t->ct, p);
+}

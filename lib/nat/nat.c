@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of translation, what a namespace has of it, and the end of an entry's. */
+#include "nat_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "err.h"
+
+uint64_t
+nat_random(struct nat_thread *t)
+{
+	_Static_assert(sizeof(t->random) >= SL_HASH_LEN, "the hash reads all of it");
+	t->random[0]++;
+	return sl_hash(&t->nat->hasher, t->random);
+}
+
+static int
+init(struct nat *nat, const struct nat_config *config, struct sl_err *err)
+{
+	int ret = sl_hasher_init(&nat->hasher, config->hash, config->seed);
+	unsigned int i;
+
+	if (ret < 0)
+		return sl_refuse(err, -ret, "no key for random choices");
+	nat->n_threads = config->threads;
+	nat->thread = aligned_alloc(RTE_CACHE_LINE_SIZE, config->threads * sizeof(*nat->thread));
+	if (nat->thread == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
+	memset(nat->thread, 0, config->threads * sizeof(*nat->thread));
+	for (i = 0; i < config->threads; i++) {
+		nat->thread[i].nat = nat;
+		nat->thread[i].ct = ct_thread(config->ct, i);
+		nat->thread[i].index = i;
+		nat->thread[i].random[1] = i;
+	}
+	for (i = 0; i < NAT_IP_IDS; i++)
+		nat->ip_id[i] = (uint16_t)nat_random(&nat->thread[0]);
+	nat->sources = nat_sources_create(config->max_sources, config->hash, config->seed, err);
+	if (nat->sources == NULL)
+		return -ENOMEM;
+	nat->crowds = nat_crowds_create(config->hash, config->seed, err);
+	return nat->crowds != NULL ? 0 : -ENOMEM;
+}
+
+struct nat *
+nat_create(const struct nat_config *config, struct sl_err *err)
+{
+	struct nat *nat = aligned_alloc(RTE_CACHE_LINE_SIZE,
+		RTE_ALIGN(sizeof(*nat), RTE_CACHE_LINE_SIZE));
+
+	if (nat == NULL) {
+		sl_refuse(err, ENOMEM, "out of memory");
+		return NULL;
+	}
+	memset(nat, 0, sizeof(*nat));
+	if (init(nat, config, err) < 0) {
+		nat_destroy(nat);
+		return NULL;
+	}
+	return nat;
+}
+
+void
+nat_destroy(struct nat *nat)
+{
+	if (nat == NULL)
+		return;
+	nat_crowds_destroy(nat->crowds);
+	nat_sources_destroy(nat->sources);
+	free(nat->thread);
+	free(nat);
+}
+
+struct nat_thread *
+nat_thread(struct nat *nat, unsigned int index)
+{
+	return &nat->thread[index];
+}
+
+/* ---- namespaces ---- */
+
+int
+nat_netns_enable(struct nat *nat, struct netns *ns, struct sl_err *err)
+{
+	struct nat_netns *n;
+
+	if (ns->nat != NULL)
+		return 0;
+	n = calloc(1, sizeof(*n) + nat->n_threads * sizeof(n->counters[0]));
+	if (n == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
+	n->nat = nat;
+	n->threads = nat->n_threads;
+	sl_rcu_publish(&ns->nat, n);
+	return 0;
+}
+
+void
+nat_netns_free(struct netns *ns)
+{
+	free(ns->nat);
+	ns->nat = NULL;
+}
+
+void
+nat_netns_totals(const struct netns *ns, struct nat_counters *out)
+{
+	const struct nat_netns *n = ns->nat;
+	uint64_t *sum = (uint64_t *)(void *)out;
+	unsigned int t, i;
+
+	memset(out, 0, sizeof(*out));
+	for (t = 0; n != NULL && t < n->threads; t++) {
+		const uint64_t *c = (const uint64_t *)(const void *)&n->counters[t];
+
+		for (i = 0; i < sizeof(*out) / sizeof(*sum); i++)
+			sum[i] += __atomic_load_n(&c[i], __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- requests ---- */
+
+static int
+addresses_valid(const struct nat_request *r, struct sl_err *err)
+{
+	unsigned int len = r->family == TUPLE_IPV4 ? 4 : 16;
+
+	if (r->family != TUPLE_IPV4 && r->family != TUPLE_IPV6)
+		return sl_refuse(err, EINVAL, "an address is neither IPv4 nor IPv6");
+	if (r->flags & NAT_PREFIX) {
+		if (r->prefix_len > len * 8)
+			return sl_refuse(err, EINVAL, "a prefix has at most %u bits", len * 8);
+		return 0;
+	}
+	if (memcmp(&r->min, &r->max, len) > 0)
+		return sl_refuse(err, EINVAL, "the first address of a range is above the last");
+	return 0;
+}
+
+int
+nat_request_valid(const struct nat_request *r, struct sl_err *err)
+{
+	if (r->flags & NAT_PREFIX && !(r->flags & NAT_ADDR))
+		return sl_refuse(err, EINVAL, "a prefix to translate to is missing");
+	if (r->flags & NAT_PREFIX && r->flags & NAT_PORTS)
+		return sl_refuse(err, EINVAL, "a prefix goes without ports");
+	if (r->flags & NAT_PORTS && r->port_min == 0)
+		return sl_refuse(err, EINVAL, "port 0 is none");
+	if (r->flags & NAT_PORTS && r->port_min > r->port_max)
+		return sl_refuse(err, EINVAL, "the first port of a range is above the last");
+	return r->flags & NAT_ADDR ? addresses_valid(r, err) : 0;
+}
+
+/* ---- the end of an entry ---- */
+
+static void
+free_port(struct nat *nat, const struct tuple *t)
+{
+	bool by_id = nat_is_icmp(t->proto);
+	struct tuple key = *t;
+	rte_be16_t *port = nat_reply_port(&key, by_id);
+	uint16_t was = rte_be_to_cpu_16(*port);
+
+	*port = 0;
+	nat_crowd_free_port(nat->crowds, &key, was);
+}
+
+/* A port may be taken by connections that are not translated, too, in either direction. */
+void
+nat_released(struct nat *nat, struct ct_entry *e)
+{
+	if (unlikely(nat_crowds_any(nat->crowds))) {
+		free_port(nat, &e->reply.tuple);
+		free_port(nat, &e->orig.tuple);
+	}
+	if (nat_translated(e))
+		nat_source_put(nat->sources, nat_slot(e)->source);
+}
+
+bool
+nat_masqueraded(const struct ct_view *v, const void *arg)
+{
+	const struct nat_address *a = arg;
+	const struct tuple *reply = &v->entry.reply.tuple;
+
+	return v->entry.status & CT_SRC_NAT &&
+	       nat_slot_const(&v->entry)->flags & NAT_SLOT_MASQUERADE &&
+	       reply->family == a->family && memcmp(&reply->dst, &a->addr, sizeof(a->addr)) == 0;
+}

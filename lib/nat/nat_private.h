@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of lib/nat, for its files and tests. */
+#ifndef NAT_PRIVATE_H
+#define NAT_PRIVATE_H
+
+#include <netinet/in.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "crowd.h"
+#include "nat.h"
+#include "source.h"
+
+#define NAT_IP_IDS 4096u
+
+struct nat_thread {
+	struct nat *nat;
+	struct ct_thread *ct;
+	unsigned int index;
+	uint64_t random[6]; /* what the next number is a hash of: a counter, and whose it is */
+} __rte_cache_aligned;
+
+struct nat {
+	struct sl_hasher hasher; /* of choices: which address a source gets, random starts */
+	struct nat_sources *sources;
+	struct nat_crowds *crowds;
+	unsigned int n_threads;
+	struct nat_thread *thread;
+	/* Identifications of datagrams that leave in fragments, by hash of source, destination and
+	 * protocol; counted up by all threads (atomic). */
+	uint16_t ip_id[NAT_IP_IDS];
+};
+
+/* 64 bits that nobody outside can foresee; the same sequence for the same seed. */
+uint64_t nat_random(struct nat_thread *t);
+
+/* ---- search.c ---- */
+
+/* What is tried for one connection. */
+struct nat_search {
+	struct nat_thread *t;
+	struct pkt *p;
+	struct nat_counters *counters;
+	struct tuple cand;   /* the reply tuple that is tried; its port is set for each try */
+	bool by_id;          /* the port to vary is an ICMP id, which is the reply's source */
+	bool has_ports;      /* the protocol has something to vary */
+	bool remember;       /* in the by-source table, when it is not the source's own port */
+	uint16_t lo, hi;     /* what the port may be, host order */
+	unsigned int budget; /* candidates that may still be looked at */
+};
+
+/* The reply tuple's field that is the source's port. */
+static inline rte_be16_t *
+nat_reply_port(struct tuple *reply, bool by_id)
+{
+	return by_id ? &reply->sport : &reply->dport;
+}
+
+static inline bool
+nat_is_icmp(uint8_t proto)
+{
+	return proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6;
+}
+
+static inline bool
+nat_has_ports(uint8_t proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP ||
+	       proto == IPPROTO_UDPLITE;
+}
+
+/* Commits with one port; hash 0: not known. CT_CLASH: it is taken; all else ends the search. */
+enum ct_verdict nat_try(struct nat_search *s, uint16_t port, uint64_t hash);
+
+/* Looks for a port of lo … hi that is free and commits with it. CT_CLASH: none was found. */
+enum ct_verdict nat_search(struct nat_search *s);
+
+/* ---- rewrite_inner.c ---- */
+
+/* Of an ICMP error the packet inside becomes what its sender had sent, which is of that tuple.
+ * outer_diff: what changed in the error's own pseudo-header (csum.h). */
+void nat_rewrite_inner(struct pkt *p, const struct tuple *sent, uint64_t outer_diff);
+
+#endif
