@@ -25,12 +25,12 @@ static const struct {
 	[RULE_REJECT] = {"reject", true},
 	[RULE_NAT] = {"nat", true}, /* by its type, below */
 }, translations[] = {
-	[RULE_SNAT] = {"snat", false},
-	[RULE_DNAT] = {"dnat", false},
-	[RULE_MASQUERADE] = {"masquerade", false},
-	[RULE_REDIRECT] = {"redirect", false},
-	[RULE_SNAT_PREFIX] = {"snat prefix", false},
-	[RULE_DNAT_PREFIX] = {"dnat prefix", false},
+	[RULE_SNAT] = {"snat", true},
+	[RULE_DNAT] = {"dnat", true},
+	[RULE_MASQUERADE] = {"masquerade", true},
+	[RULE_REDIRECT] = {"redirect", true},
+	[RULE_SNAT_PREFIX] = {"snat prefix", true},
+	[RULE_DNAT_PREFIX] = {"dnat prefix", true},
 	[RULE_SNAT_POOL] = {"snat to pool", false},
 	[RULE_NAT64] = {"nat64", false},
 };
