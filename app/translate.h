@@ -13,6 +13,7 @@
 #include "nat.h"
 
 struct link;
+struct link_address;
 struct pkt;
 struct rule_nat;
 struct sl_err;
@@ -29,6 +30,9 @@ int translate_enable(struct gateway *gw, struct netns *ns, struct sl_err *err);
 /* Refuses a statement that can never do anything: see nat_request_valid(); or one that needs a
  * link's address in a namespace that has none. */
 int translate_valid(const struct netns *ns, const struct rule_nat *n, struct sl_err *err);
+
+/* The link has lost that address (a copy of it): what is masqueraded to it ends, in slices from a grace period on. */
+void translate_forget(struct gateway *gw, const struct link_address *address);
 
 /* ---- worker ---- */
 

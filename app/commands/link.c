@@ -12,6 +12,7 @@
 #include "link_address.h"
 #include "port.h"
 #include "prefix.h"
+#include "translate.h"
 #include "txn.h"
 
 #define LIST_SLICE 256
@@ -260,8 +261,10 @@ cmd_address_add(struct call *c)
 static void
 delete_address(struct gateway *gw, void *address)
 {
-	(void)gw;
+	const struct link_address gone = *(struct link_address *)address;
+
 	link_address_delete(address);
+	translate_forget(gw, &gone);
 }
 
 static int

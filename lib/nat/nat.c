@@ -184,7 +184,8 @@ nat_masqueraded(const struct ct_view *v, const void *arg)
 	const struct nat_address *a = arg;
 	const struct tuple *reply = &v->entry.reply.tuple;
 
-	return v->entry.status & CT_SRC_NAT &&
+	return v->entry.ns->id == a->ns_id && v->entry.ns_gen == a->ns_gen &&
+	       v->entry.status & CT_SRC_NAT &&
 	       nat_slot_const(&v->entry)->flags & NAT_SLOT_MASQUERADE &&
 	       reply->family == a->family && memcmp(&reply->dst, &a->addr, sizeof(a->addr)) == 0;
 }

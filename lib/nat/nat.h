@@ -142,6 +142,7 @@ void nat_released(struct nat *nat, struct ct_entry *e);
 /* Selects entries masqueraded to that address of a namespace, for ct_flush_slice(): when a link
  * loses it. */
 struct nat_address {
+	uint32_t ns_id, ns_gen;
 	uint8_t family;
 	struct tuple_addr addr;
 };

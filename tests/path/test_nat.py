@@ -89,3 +89,13 @@ def test_masquerade_is_to_the_address_of_the_link(sluice, tmp_path):
                    ADDRESSES + 'rule add T1 postrouting oifname "outside" masquerade\n')
     established(c)
     c.replay()
+
+
+def test_masqueraded_connections_go_with_the_address(sluice, tmp_path):
+    c = translated(sluice, tmp_path,
+                   ADDRESSES + 'rule add T1 postrouting oifname "outside" masquerade\n')
+    established(c)
+    c.at(1).run('link address delete outside 203.0.113.1/24')
+    c.at(1.1).entries()
+    c.at(2).inside(udp(A(5000) > S(53)), drop='nat-no-address')
+    c.replay()
