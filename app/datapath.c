@@ -259,6 +259,8 @@ forward(struct worker *w, struct pkt *p)
 	}
 	if (unlikely(p->out == NULL))
 		datapath_drop(w, p, SL_DROP_NO_PEER);
+	else if (unlikely(p->ip_bytes > p->out->mtu))
+		datapath_too_big(w, p);
 }
 
 static void

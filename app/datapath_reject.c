@@ -65,28 +65,57 @@ unreachable(const struct pkt *p, const struct rule_reject *reject)
 
 	if (reject->type == RULE_REJECT_ICMPX)
 		e.code = icmpx_code[reject->code][ip6];
-	e.src = source(p);
 	return e;
+}
+
+static bool
+send_reset(struct worker *w, const struct pkt *p)
+{
+	struct rte_mbuf *m;
+
+	if (!tcp_reset_allowed(p) || !within_rate(w, p->ns))
+		return false;
+	m = rte_pktmbuf_alloc(w->gw->pool);
+	if (m == NULL)
+		return false;
+	if (tcp_reset_write(m, p)) {
+		datapath_send(w, p->ns, p->in, m);
+		return true;
+	}
+	rte_pktmbuf_free(m);
+	return false;
+}
+
+bool
+datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e)
+{
+	struct rte_mbuf *m;
+
+	e->src = source(p);
+	if (!icmp_error_allowed(p, e) || !within_rate(w, p->ns))
+		return false;
+	m = rte_pktmbuf_alloc(w->gw->pool);
+	if (m == NULL)
+		return false;
+	if (icmp_error_write(m, p, e)) {
+		datapath_send(w, p->ns, p->in, m);
+		return true;
+	}
+	rte_pktmbuf_free(m);
+	return false;
 }
 
 enum sl_drop
 datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *reject)
 {
-	bool reset = reject->type == RULE_REJECT_TCP_RESET;
-	struct icmp_error e = {0};
-	struct rte_mbuf *m;
+	struct icmp_error e;
+	bool sent;
 
-	if (!reset)
+	if (reject->type == RULE_REJECT_TCP_RESET) {
+		sent = send_reset(w, p);
+	} else {
 		e = unreachable(p, reject);
-	if (!(reset ? tcp_reset_allowed(p) : icmp_error_allowed(p, &e)) || !within_rate(w, p->ns))
-		return SL_DROP_RULE_REJECT_SILENT;
-	m = rte_pktmbuf_alloc(w->gw->pool);
-	if (m == NULL)
-		return SL_DROP_RULE_REJECT_SILENT;
-	if (!(reset ? tcp_reset_write(m, p) : icmp_error_write(m, p, &e))) {
-		rte_pktmbuf_free(m);
-		return SL_DROP_RULE_REJECT_SILENT;
+		sent = datapath_icmp_error(w, p, &e);
 	}
-	datapath_send(w, p->ns, p->in, m);
-	return SL_DROP_RULE_REJECT;
+	return sent ? SL_DROP_RULE_REJECT : SL_DROP_RULE_REJECT_SILENT;
 }

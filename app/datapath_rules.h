@@ -4,6 +4,7 @@
 #define DATAPATH_RULES_H
 
 #include "datapath_stages.h"
+#include "icmp_error.h"
 #include "ruleset.h"
 
 /* ---- datapath_admit.c ---- */
@@ -48,6 +49,10 @@ void datapath_eval(struct worker *w, enum rule_chain chain, struct rules_packet 
 	struct rules_result *r);
 
 /* ---- datapath_reject.c ---- */
+
+/* Tells the packet's sender, as often as sluice.reject_rate allows; *e without its source, which is
+ * set. False: nobody may be told, or not now. */
+bool datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e);
 
 /* Answers a packet that a rule rejects; it is still to be dropped, for the reason returned. */
 enum sl_drop datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *reject);

@@ -29,6 +29,15 @@ void datapath_judge(struct worker *w, struct pkt *p);
 unsigned int datapath_reassemble(
 	struct worker *w, const struct port *in, unsigned int n, struct sl_now now);
 
+/* ---- datapath_mtu.c ---- */
+
+/* A packet of pkt.ip_bytes beyond the MTU of p->out: dropped, and its sender told, or left as it is
+ * when it fits or can be fragmented as it leaves. */
+void datapath_too_big(struct worker *w, struct pkt *p);
+
+/* Sends an IPv4 packet, or one fragment, in pieces that fit p->out. p->mbuf is gone then. */
+void datapath_fragment(struct worker *w, struct pkt *p);
+
 /* ---- datapath_own.c ---- */
 
 /* A packet with PKT_ARP or PKT_ND: answered (out is set), taken or dropped, or left as it is. */
@@ -38,6 +47,9 @@ void datapath_own(struct worker *w, struct pkt *p);
 
 /* The end of each packet: into a transmit buffer, or freed. */
 void datapath_emit(struct worker *w, unsigned int n);
+
+/* Tags p->mbuf for p->out and sends it, or drops and frees it. */
+void datapath_emit_frame(struct worker *w, struct pkt *p);
 
 /* Sends a packet that the gateway made for a namespace on a link, whose tags it has. Takes m. */
 void datapath_send(struct worker *w, struct netns *ns, const struct link *link, struct rte_mbuf *m);

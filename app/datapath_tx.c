@@ -6,6 +6,7 @@
 #include "datapath_stages.h"
 
 #include <rte_ether.h>
+#include <rte_ip.h>
 #include <rte_mbuf.h>
 
 #include "frag.h"
@@ -147,9 +148,8 @@ datapath_send(struct worker *w, struct netns *ns, const struct link *link, struc
 	transmit(w, buffer_of(w, link->port), ns, m);
 }
 
-/* Tags the packet for p->out and transmits it, or drops and frees it. */
-static void
-emit_frame(struct worker *w, struct pkt *p)
+void
+datapath_emit_frame(struct worker *w, struct pkt *p)
 {
 	if (likely(retag(p))) {
 		transmit(w, buffer_of(w, p->out->port), p->ns, p->mbuf);
@@ -164,7 +164,24 @@ datapath_send_untagged(struct worker *w, struct link *link, struct rte_mbuf *m)
 {
 	struct pkt p = {.mbuf = m, .in = link, .out = link, .ns = link->ns};
 
-	emit_frame(w, &p);
+	datapath_emit_frame(w, &p);
+}
+
+/* Of IPv6 such packets were dropped before. */
+static inline bool
+too_long(const struct pkt *p, uint32_t ip_len)
+{
+	return ip_len > p->out->mtu && p->tuple.family == TUPLE_IPV4;
+}
+
+/* Bytes of a fragment of IPv4, from its IP header on; what else there is has no MTU to mind. */
+static uint32_t
+frame_ip_len(const struct pkt *p)
+{
+	uint32_t off = RTE_ETHER_HDR_LEN + p->n_tags * (uint32_t)TAG_LEN;
+
+	return rte_be_to_cpu_16(
+		rte_pktmbuf_mtod_offset(p->mbuf, const struct rte_ipv4_hdr *, off)->total_length);
 }
 
 /* In place of a datagram its fragments leave, each as it came but for the tags. */
@@ -182,7 +199,10 @@ emit_fragments(struct worker *w, const struct pkt *datagram)
 		p.tpid = tags.tpid;
 		p.outer_tci = tags.outer_tci;
 		p.inner_tci = tags.inner_tci;
-		emit_frame(w, &p);
+		if (unlikely(too_long(&p, frame_ip_len(&p))))
+			datapath_fragment(w, &p);
+		else
+			datapath_emit_frame(w, &p);
 	}
 	frag_train_free(datagram->train);
 }
@@ -198,8 +218,14 @@ datapath_emit(struct worker *w, unsigned int n)
 	unsigned int n_freed = 0;
 
 	for (; p < end; p++) {
-		if (likely(!(p->flags & NOT_AS_IT_IS)) && unlikely(!retag(p)))
-			datapath_drop(w, p, SL_DROP_TX_HEADROOM);
+		if (likely(!(p->flags & NOT_AS_IT_IS))) {
+			if (unlikely(too_long(p, p->ip_bytes))) {
+				datapath_fragment(w, p);
+				continue;
+			}
+			if (unlikely(!retag(p)))
+				datapath_drop(w, p, SL_DROP_TX_HEADROOM);
+		}
 		if (unlikely(p->flags & NOT_AS_IT_IS)) {
 			if (p->train != NULL)
 				emit_fragments(w, p);

@@ -26,7 +26,7 @@
 
 #define LINK_MTU_MIN     68u /* RFC 791 */
 #define LINK_MTU_MAX     65535u
-#define LINK_MTU_DEFAULT 1500u
+#define LINK_MTU_DEFAULT LINK_MTU_MAX /* a wire takes what its ends send */
 
 #define VLAN_VIDS   4096u
 #define VLAN_VID(t) ((t) & 0x0fffu)

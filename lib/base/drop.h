@@ -54,6 +54,7 @@
 	X(NAT_NO_ADDRESS, "nat-no-address", "the link has no address to translate to")             \
 	X(INVALID_NAT, "invalid-nat", "INVALID, in a namespace that translates")                   \
 	/* transmit */                                                                             \
+	X(TOO_BIG, "too-big", "longer than the egress link's MTU, and not to be fragmented")       \
 	X(TX_FULL, "tx-full", "the port took no more packets")                                     \
 	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \
 	/* INVALID, by reason */                                                                   \

@@ -91,7 +91,7 @@ const struct knob knob_list[] = {
 	{"sluice.ratelimit_keys", KNOB_U32, FIELD(ratelimit_keys), 1, CT_MAX_LIMIT, 4096,
 		"keys that a `limit rate … by …` keeps, when its rule is added"},
 	{"sluice.reject_rate", KNOB_U32, FIELD(reject_rate), 0, 1000000, 1000,
-		"answers to rejected packets in a second, on each worker; 0: none"},
+		"answers to rejected and too big packets in a second, on each worker; 0: none"},
 };
 
 const unsigned int knob_count = RTE_DIM(knob_list);

@@ -115,6 +115,9 @@ void frag_owner_stats(struct frag_table *t, uint32_t owner, struct frag_stats *o
 
 unsigned int frag_train_len(const struct frag_train *train);
 
+/* The longest of the fragments, in bytes from its IP header on, and how long the first one is. */
+uint32_t frag_train_longest(const struct frag_train *train, uint32_t *first);
+
 /*
  * A view of the whole datagram: one frame, of the first fragment's headers and all payload, as
  * the sender had it before it was fragmented (an IPv6 fragment header is left out). The first

@@ -29,6 +29,24 @@ l3_off(const struct frag *f)
 	return RTE_ETHER_HDR_LEN + f->tags.n * (uint32_t)RTE_VLAN_HLEN;
 }
 
+uint32_t
+frag_train_longest(const struct frag_train *d, uint32_t *first)
+{
+	const struct frag_table *t = d->table;
+	uint32_t i, len, longest = 0;
+
+	*first = 0;
+	for (i = d->first[0]; i != 0; i = t->frag[i].next[0]) {
+		const struct frag *f = &t->frag[i];
+
+		len = f->hdr - l3_off(f) + f->len;
+		if (i == d->first[0])
+			*first = len;
+		longest = RTE_MAX(longest, len);
+	}
+	return longest;
+}
+
 /* Gives the fragments their headers back. */
 static void
 end_view(struct frag_train *d)

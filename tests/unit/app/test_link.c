@@ -269,7 +269,7 @@ test_mac_and_mtu(void **state)
 	a = link_first(netns_find(gw->netns, "red"));
 	b = a->next;
 	other = link_first(netns_find(gw->netns, "blue"));
-	assert_int_equal(a->mtu, 1500);
+	assert_int_equal(a->mtu, 65535);
 	assert_int_equal(b->mtu, 68);
 	assert_true(rte_is_same_ether_addr(&b->mac, &given));
 	assert_true(rte_is_local_admin_ether_addr(&a->mac));
