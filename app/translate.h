@@ -31,7 +31,8 @@ int translate_enable(struct gateway *gw, struct netns *ns, struct sl_err *err);
  * link's address in a namespace that has none. */
 int translate_valid(const struct netns *ns, const struct rule_nat *n, struct sl_err *err);
 
-/* The link has lost that address (a copy of it): what is masqueraded to it ends, in slices from a grace period on. */
+/* The link has lost that address (a copy of it): what is masqueraded to it ends, in slices from a
+ * grace period on. */
 void translate_forget(struct gateway *gw, const struct link_address *address);
 
 /* ---- worker ---- */
