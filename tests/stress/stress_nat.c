@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two workers open connections through a pool of few ports and end them by every path there is, while
- * a third thread flushes (B26): at no time two of them have one port, which the table would refuse,
- * and in the end all ports can be had again.
+ * Two workers open connections through a pool of few ports and end them by every path there is,
+ * while a third thread flushes (B26): at no time two of them have one port, which the table would
+ * refuse, and in the end all ports can be had again.
  */
 #include <netinet/in.h>
 #include <pthread.h>
