@@ -25,6 +25,7 @@
 #include "worker.h"
 
 #define PREFETCH_AHEAD 4u
+#define LOOKUP_GROUP 8u
 
 void
 datapath_count_drops(struct worker *w, struct netns *ns, enum sl_drop reason, unsigned int n)
@@ -40,30 +41,6 @@ datapath_drop(struct worker *w, struct pkt *p, enum sl_drop reason)
 	p->flags |= PKT_DROPPED;
 	p->reason = (uint8_t)reason;
 	datapath_count_drops(w, p->ns, reason, p->train == NULL ? 1 : frag_train_len(p->train));
-}
-
-/* True when there are fragments among the packets. */
-static bool
-parse_all(struct worker *w, struct rte_mbuf **m, unsigned int n)
-{
-	struct pkt *p = w->dp.pkt;
-	bool fragments = false;
-	enum sl_drop reason;
-	unsigned int i;
-
-	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
-		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
-	for (i = 0; i < n; i++) {
-		if (i + PREFETCH_AHEAD < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
-		reason = parse_frame(&p[i], m[i]);
-		/* Counted when its namespace is known. */
-		if (unlikely(reason == PARSE_FRAGMENT))
-			fragments = true;
-		else if (unlikely(reason != SL_DROP_NONE))
-			p[i].reason = (uint8_t)reason;
-	}
-	return fragments;
 }
 
 /* The parser found that it must be dropped, whoever's it is. */
@@ -96,20 +73,23 @@ datapath_judge(struct worker *w, struct pkt *p)
 		judge_uncommon(p);
 }
 
+/* Of a frame cut in its tags it is not known whose it is. */
+static __rte_noinline void
+classify_none(struct worker *w, struct pkt *p)
+{
+	datapath_drop(w, p, broken(p) ? p->reason : SL_DROP_NO_LINK);
+}
+
 /* Port and tags → link → namespace. */
-static void
+static inline void
 classify(struct worker *w, const struct port *port, struct pkt *p)
 {
+	bool no_tags = p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH;
 	struct netns_counters *c;
 
-	/* Of a frame cut in its tags it is not known whose it is. */
-	if (unlikely(p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH)) {
-		datapath_drop(w, p, p->reason);
-		return;
-	}
-	p->in = link_lookup(port, p);
+	p->in = unlikely(no_tags) ? NULL : link_lookup(port, p);
 	if (unlikely(p->in == NULL)) {
-		datapath_drop(w, p, broken(p) ? p->reason : SL_DROP_NO_LINK);
+		classify_none(w, p);
 		return;
 	}
 	p->ns = p->in->ns;
@@ -120,13 +100,45 @@ classify(struct worker *w, const struct port *port, struct pkt *p)
 	datapath_judge(w, p);
 }
 
-static void
-classify_all(struct worker *w, const struct port *port, unsigned int n)
+/* True when there are fragments among the packets. */
+static __rte_noinline bool
+parse_all(struct worker *w, const struct port *port, struct rte_mbuf **m, unsigned int n)
 {
-	unsigned int i;
+	struct pkt *p = w->dp.pkt;
+	bool fragments = false;
+	enum sl_drop reason;
+	unsigned int i, done = 0;
 
-	for (i = 0; i < n; i++)
-		classify(w, port, &w->dp.pkt[i]);
+	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
+		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+	for (i = 0; i < n; i++) {
+		if (i + PREFETCH_AHEAD < n)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
+		reason = parse_frame(&p[i], m[i]);
+		/* Counted when its namespace is known. */
+		if (unlikely(reason == PARSE_FRAGMENT))
+			fragments = true;
+		else if (unlikely(reason != SL_DROP_NONE))
+			p[i].reason = (uint8_t)reason;
+		classify(w, port, &p[i]);
+		if (i + 1 - done == LOOKUP_GROUP || i + 1 == n) {
+			ct_lookup_start(w->ct, &p[done], i + 1 - done);
+			done = i + 1;
+		}
+	}
+	return fragments;
+}
+
+/* What becomes known of some packets only when all are parsed changes what is looked up. */
+static __rte_noinline unsigned int
+start_anew(struct worker *w, const struct port *in, unsigned int n)
+{
+	ct_lookup_forget(w->ct, n);
+	n = datapath_reassemble(w, in, n, w->now);
+	if (w->dp.raw)
+		datapath_raw(w, n);
+	ct_lookup_start(w->ct, w->dp.pkt, n);
+	return n;
 }
 
 /* Transport checksums, as nf_conntrack_checksum asks, and the IP header inside an ICMP error. */
@@ -149,7 +161,7 @@ verify_checksums(struct worker *w, struct pkt *p)
 }
 
 /* Returns whether packets of the burst may have to be translated. */
-static bool
+static __rte_noinline bool
 verify_all(struct worker *w, unsigned int n)
 {
 	unsigned int i, more = 0;
@@ -182,30 +194,6 @@ track_known(struct worker *w, struct pkt *p, struct sl_now now)
 	return CT_MISS;
 }
 
-/*
- * Conntrack for one packet. A hit may turn out to be a miss, and a miss a hit (the flow's other
- * side, or another worker, was first); each turn needs somebody else's change in between, so two
- * suffice but for contrived races, which are taken as INVALID.
- */
-static enum ct_verdict
-track(struct worker *w, struct pkt *p, struct sl_now now)
-{
-	enum ct_verdict v;
-	unsigned int turns;
-
-	ct_lookup_finish(w->ct, p);
-	if (unlikely(p->zone_set))
-		datapath_lookup_zones(w, p);
-	if (unlikely(p->flags & PKT_ICMP_ERROR))
-		return ct_track_error(w->ct, p, now);
-	v = p->ct != NULL ? CT_LOST : CT_MISS;
-	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++)
-		v = v == CT_LOST ? track_known(w, p, now) : datapath_admit(w, p);
-	if (unlikely(v == CT_LOST || v == CT_MISS))
-		p->reason = SL_DROP_INV_RACE;
-	return v;
-}
-
 /* INVALID packets belong to no connection; sluice.invalid says whether they pass. By default they
  * do but where addresses are translated, since they would show those behind. */
 static void
@@ -221,26 +209,65 @@ invalid(struct worker *w, struct pkt *p)
 		datapath_drop(w, p, SL_DROP_INVALID_NAT);
 }
 
-static void
+/*
+ * A packet that is not simply part of a connection, with what conntrack has said of it. A hit may
+ * turn out to be a miss, and a miss a hit (the flow's other side, or another worker, was first);
+ * each turn needs somebody else's change in between, so two suffice but for contrived races, which
+ * are taken as INVALID.
+ */
+static __rte_noinline void
+settle(struct worker *w, struct pkt *p, enum ct_verdict v, struct sl_now now)
+{
+	unsigned int turns;
+
+	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++)
+		v = v == CT_LOST ? track_known(w, p, now) : datapath_admit(w, p);
+	if (likely(v == CT_OK))
+		return;
+	if (unlikely(v == CT_LOST || v == CT_MISS))
+		p->reason = SL_DROP_INV_RACE;
+	if (v == CT_DROP)
+		datapath_drop(w, p, p->reason);
+	else
+		invalid(w, p);
+}
+
+static inline void
+find(struct worker *w, struct pkt *p)
+{
+	ct_lookup_finish(w->ct, p);
+	if (unlikely(p->zone_set))
+		datapath_lookup_zones(w, p);
+}
+
+#define NOT_TRACKED (PKT_UNTRACKED | PKT_DROPPED | PKT_L4_BAD)
+
+static __rte_noinline void
+conntrack_other(struct worker *w, struct pkt *p, struct sl_now now)
+{
+	if (!(p->flags & NOT_TRACKED)) {
+		find(w, p);
+		settle(w, p, ct_track_error(w->ct, p, now), now);
+	} else if ((p->flags & NOT_TRACKED) == PKT_L4_BAD) {
+		ct_track_bad(w->ct, p);
+		invalid(w, p);
+	}
+}
+
+static inline void
 conntrack(struct worker *w, struct pkt *p, struct sl_now now)
 {
-	if (unlikely(p->flags & (PKT_UNTRACKED | PKT_DROPPED | PKT_L4_BAD))) {
-		if ((p->flags & (PKT_L4_BAD | PKT_DROPPED | PKT_UNTRACKED)) == PKT_L4_BAD) {
-			ct_track_bad(w->ct, p);
-			invalid(w, p);
-		}
+	enum ct_verdict v = CT_MISS;
+
+	if (unlikely(p->flags & (NOT_TRACKED | PKT_ICMP_ERROR))) {
+		conntrack_other(w, p, now);
 		return;
 	}
-	switch (track(w, p, now)) {
-	case CT_OK:
-		break;
-	case CT_DROP:
-		datapath_drop(w, p, p->reason);
-		break;
-	default:
-		invalid(w, p);
-		break;
-	}
+	find(w, p);
+	if (likely(p->ct != NULL))
+		v = track_known(w, p, now);
+	if (unlikely(v != CT_OK))
+		settle(w, p, v, now);
 }
 
 static void
@@ -263,7 +290,7 @@ forward(struct worker *w, struct pkt *p)
 		datapath_too_big(w, p);
 }
 
-static void
+static __rte_noinline void
 track_all(struct worker *w, unsigned int n, struct sl_now now)
 {
 	unsigned int i;
@@ -293,18 +320,13 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	struct sl_now now)
 {
 	struct trace *trace = sl_rcu_dereference(&w->trace);
-	bool fragments, translate;
+	bool translate;
 
 	w->now = now;
 	w->dp.raw = false;
 	count_rx(w, in, m, n);
-	fragments = parse_all(w, m, n);
-	classify_all(w, in, n);
-	if (unlikely(fragments))
-		n = datapath_reassemble(w, in, n, now);
-	if (unlikely(w->dp.raw))
-		datapath_raw(w, n);
-	ct_lookup_start(w->ct, w->dp.pkt, n);
+	if (unlikely(parse_all(w, in, m, n) || w->dp.raw))
+		n = start_anew(w, in, n);
 	translate = verify_all(w, n);
 	track_all(w, n, now);
 	if (unlikely(trace != NULL))

@@ -97,7 +97,9 @@ unsigned int ct_thread_index(const struct ct_thread *t);
  * Lookup of the packets of a burst (at most 64), in stages between which the caller has other work
  * to do. Packets without PKT_IP, or with PKT_L4_BAD, PKT_UNTRACKED or PKT_DROPPED, are passed over.
  *
- *   start    for the whole burst: computes pkt.hash of pkt.tuple and prefetches the bucket lines
+ *   start    for the burst, some packets at a time: computes pkt.hash of pkt.tuple and prefetches
+ *            the bucket lines
+ *   forget   takes the start of n packets back, before it is made anew with other tuples
  *   match    finds a candidate by its tag and prefetches it; 1 when the search must go on in chains
  *   chains   for the whole burst, when any match has returned 1
  *   finish   sets pkt.ct, ct_gen and ct_dir, or ct = NULL. A hit is an entry that was LIVE and of
@@ -106,6 +108,7 @@ unsigned int ct_thread_index(const struct ct_thread *t);
  * All within one RCU read side. ct_lookup_bulk() is all in one.
  */
 void ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n);
+void ct_lookup_forget(struct ct_thread *t, unsigned int n);
 unsigned int ct_lookup_match(struct ct_thread *t, struct pkt *p);
 void ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n);
 void ct_lookup_finish(struct ct_thread *t, struct pkt *p);

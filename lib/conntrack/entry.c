@@ -22,6 +22,7 @@
 #include <rte_ip.h>
 
 #include "err.h"
+#include "proto_tcp_plain.h"
 
 static void
 slot_publish(struct ct *ct, const struct ct_entry *e)
@@ -322,7 +323,7 @@ ct_kill(struct ct_thread *t, const struct pkt *p)
 }
 
 /* Destroys an entry whose deadline has passed; the caller has its lock, which is released. */
-static void
+static __rte_noinline void
 expire_locked(struct ct_thread *t, struct ct_entry *e) SL_RELEASE(&e->lock)
 {
 	ct_mark_dying(e);
@@ -331,14 +332,14 @@ expire_locked(struct ct_thread *t, struct ct_entry *e) SL_RELEASE(&e->lock)
 	ct_reap(t, &e, 1);
 }
 
-/* The machine of most packets is called by name, so that it can be inlined. */
-static inline enum ct_proto_verdict
-run_machine(struct ct_entry *e, struct pkt *p, const struct ct_proto_ctx *ctx)
-	SL_REQUIRES(&e->lock)
+/* The state machine does not take the packet as part of the living connection. */
+static __rte_noinline enum ct_verdict
+refused(struct ct_thread *t, struct pkt *p, enum ct_proto_verdict v)
 {
-	if (likely(p->tuple.proto == IPPROTO_TCP))
-		return ct_proto_tcp.packet(e, p, p->ct_dir, ctx);
-	return ct_proto_of(p->tuple.family, p->tuple.proto)->packet(e, p, p->ct_dir, ctx);
+	if (v == CT_PROTO_INVALID)
+		return invalid(t, p, p->reason);
+	ct_kill(t, p);
+	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
 }
 
 void
@@ -381,13 +382,45 @@ show_kept(const struct ct_entry *e, struct pkt *p) SL_REQUIRES(&e->lock)
 		p->ct_verdict = CT_OLD;
 }
 
+/* The packet through its protocol's machine, and what follows from that. */
+static __rte_noinline enum ct_proto_verdict
+run_machine(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct knobs *knobs,
+	struct sl_now now) SL_REQUIRES(&e->lock)
+{
+	const struct ct_proto *proto = ct_proto_of(p->tuple.family, p->tuple.proto);
+	const struct ct_proto_ctx ctx = {.knobs = knobs, .now = now};
+	uint16_t old_status = e->status;
+	enum ct_proto_verdict v = proto->packet(e, p, p->ct_dir, &ctx);
+
+	if (unlikely(e->status & ~old_status & CT_ASSURED))
+		ct_queue_remove(t->ct, e);
+	if (likely(v <= CT_PROTO_IGNORED)) {
+		if (p->ct_dir == CT_REPLY && !(e->status & CT_SEEN_REPLY))
+			e->status |= CT_SEEN_REPLY;
+		if (knobs->acct && v == CT_PROTO_OK)
+			account(e, p->ct_dir, p);
+		if (unlikely(tcp_closed(e, p)) && v == CT_PROTO_OK && t->ct->ops.closed != NULL)
+			t->ct->ops.closed(t->ct->ops.app, t, e);
+	} else if (v == CT_PROTO_KILL && knobs->acct) {
+		account(e, p->ct_dir, p);
+	}
+	/* The packet that ends a translated connection is itself translated by its entry, which is
+	 * therefore left to expire. */
+	if (unlikely(v == CT_PROTO_KILL) && e->status & (CT_SRC_NAT | CT_DST_NAT)) {
+		e->deadline = now.ms;
+		v = CT_PROTO_IGNORED;
+	}
+	if (unlikely(ct_listened(t->ct)) && v <= CT_PROTO_IGNORED)
+		tell_tracked(t, e, p, old_status);
+	return v;
+}
+
 enum ct_verdict
 ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
 	struct ct_entry *e = p->ct;
-	struct ct_proto_ctx ctx = {.knobs = netns_knobs(p->ns), .now = now};
-	enum ct_proto_verdict v;
-	uint16_t old_status;
+	const struct knobs *knobs = netns_knobs(p->ns);
+	enum ct_proto_verdict v = CT_PROTO_OK;
 	uint32_t old;
 
 	if (unlikely(!ct_lock_live(e, p->ct_gen)))
@@ -397,38 +430,17 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		expire_locked(t, e);
 		return CT_MISS;
 	}
-	old_status = e->status;
 	if (unlikely(p->rules != NULL))
 		show_kept(e, p);
-	v = run_machine(e, p, &ctx);
-	if (unlikely(e->status & ~old_status & CT_ASSURED))
-		ct_queue_remove(t->ct, e);
-	if (likely(v <= CT_PROTO_IGNORED)) {
-		if (p->ct_dir == CT_REPLY)
-			e->status |= CT_SEEN_REPLY;
-		if (ctx.knobs->acct && v == CT_PROTO_OK)
-			account(e, p->ct_dir, p);
-		if (unlikely(tcp_closed(e, p)) && v == CT_PROTO_OK && t->ct->ops.closed != NULL)
-			t->ct->ops.closed(t->ct->ops.app, t, e);
-	} else if (v == CT_PROTO_KILL && ctx.knobs->acct) {
+	/* Neither state nor status change on the short way: there is nothing to tell. */
+	if (unlikely(p->tuple.proto != IPPROTO_TCP ||
+		     !ct_tcp_take_plain(e, p, p->ct_dir, knobs, now.ms)))
+		v = run_machine(t, e, p, knobs, now);
+	else if (unlikely(knobs->acct))
 		account(e, p->ct_dir, p);
-	}
-	/* The packet that ends a translated connection is itself translated by its entry, which is
-	 * therefore left to expire. */
-	if (unlikely(v == CT_PROTO_KILL) && e->status & (CT_SRC_NAT | CT_DST_NAT)) {
-		e->deadline = now.ms;
-		v = CT_PROTO_IGNORED;
-	}
 	ct_deadline_moved(t->ct, e, old);
-	if (unlikely(ct_listened(t->ct)) && v <= CT_PROTO_IGNORED)
-		tell_tracked(t, e, p, old_status);
 	sl_unlock(&e->lock);
-	if (likely(v <= CT_PROTO_IGNORED))
-		return CT_OK;
-	if (v == CT_PROTO_INVALID)
-		return invalid(t, p, p->reason);
-	ct_kill(t, p);
-	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
+	return likely(v <= CT_PROTO_IGNORED) ? CT_OK : refused(t, p, v);
 }
 
 /* An error is for the sender of the packet inside it. */

@@ -35,6 +35,12 @@ ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
 	t->expected = 0;
 }
 
+void
+ct_lookup_forget(struct ct_thread *t, unsigned int n)
+{
+	netns_counter_add(&t->stats.lookups, -(uint64_t)n);
+}
+
 static inline void
 prefetch_entry(const struct ct *ct, uint32_t ref)
 {
@@ -63,7 +69,7 @@ match_line(const struct ct_line *l, uint64_t hash)
 
 /* Nobody has the tuple: what an insert is going to touch is fetched meanwhile, that is the bucket
  * line of the reply tuple and the entry that will be taken. */
-static void
+static __rte_noinline void
 expect_new(struct ct_thread *t, struct pkt *p)
 {
 	const struct ct *ct = t->ct;
@@ -151,14 +157,16 @@ ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
 }
 
 /* The candidate is another key's, or none was seen where a resize may have moved it from. */
-static void
+static __rte_noinline void
 search_on(struct ct_thread *t, struct pkt *p)
 {
 	unsigned int dir;
 
 	p->ct = ct_find(t->ct, &p->tuple, p->hash, &p->ct_gen, &dir);
-	if (p->ct != NULL)
-		p->ct_dir = (uint8_t)dir;
+	if (p->ct == NULL)
+		return;
+	p->ct_dir = (uint8_t)dir;
+	netns_counter_add(&t->stats.found, 1);
 }
 
 void
@@ -167,14 +175,15 @@ ct_lookup_finish(struct ct_thread *t, struct pkt *p)
 	const struct ct *ct = t->ct;
 	uint32_t ref = p->ct_ref;
 
-	p->ct = NULL;
 	if (likely(ref > REF_MORE && ct_ref_is(ct, ref, &p->tuple, &p->ct_gen))) {
 		p->ct = &ct->pool[ref >> 1];
 		p->ct_dir = ref & 1;
-	} else if (unlikely((ref != REF_NONE || ct_resizing(ct)) && wanted(p))) {
-		search_on(t, p);
+		netns_counter_add(&t->stats.found, 1);
+		return;
 	}
-	netns_counter_add(&t->stats.found, p->ct != NULL);
+	p->ct = NULL;
+	if (unlikely((ref != REF_NONE || ct_resizing(ct)) && wanted(p)))
+		search_on(t, p);
 }
 
 void

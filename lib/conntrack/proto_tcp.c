@@ -433,9 +433,8 @@ take_other(struct step *st, unsigned int old)
 	return check_window(st, old);
 }
 
-/* Any segment, at length. */
-static __rte_noinline enum ct_proto_verdict
-take_any(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
+static enum ct_proto_verdict
+tcp_packet(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
 {
 	struct step st = {.e = e, .p = p, .ctx = ctx, .dir = dir};
 	unsigned int old = e->proto.tcp.state;
@@ -446,41 +445,6 @@ take_any(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_pr
 		return invalid(p, SL_DROP_INV_TCP_FLAGS);
 	st.next = next_state[dir][st.seg.kind][old];
 	return take_other(&st, old);
-}
-
-/* Data and ACKs in the window of an established connection: what most packets are. False, with
- * nothing done, when the segment may be anything else. */
-static inline bool
-take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
-{
-	const unsigned int no_matter = PKT_TCP_PSH | PKT_TCP_ECE | PKT_TCP_CWR;
-	const uint16_t known = CT_SEEN_REPLY | CT_ASSURED;
-	struct ct_tcp *tcp = &e->proto.tcp;
-	const struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
-	struct tcp_seg seg;
-
-	if ((p->tcp_flags & ~no_matter) != PKT_TCP_ACK || tcp->state != CT_TCP_ESTABLISHED ||
-		(e->status & known) != known || s->max_win == 0)
-		return false;
-	seg_read(&seg, p, PKT_TCP_ACK);
-	if (tcp_window_may_sack(tcp, dir, &seg) || !tcp_window_data_fits(s, r, &seg) ||
-		tcp_window_ack_low(s, r, &seg) || tcp_after(seg.ack, r->end))
-		return false;
-	p->ct_state_old = p->ct_state_new = CT_TCP_ESTABLISHED;
-	tcp_window_take(tcp, dir, &seg);
-	tcp->last_kind = TCP_ACK;
-	tcp->last_dir = dir & 1;
-	stays(tcp);
-	ct_refresh(e, timeout_of(tcp, ctx->knobs), ctx);
-	return true;
-}
-
-static enum ct_proto_verdict
-tcp_packet(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct ct_proto_ctx *ctx)
-{
-	if (likely(take_plain(e, p, dir, ctx)))
-		return CT_PROTO_OK;
-	return take_any(e, p, dir, ctx);
 }
 
 static enum ct_proto_verdict

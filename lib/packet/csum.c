@@ -19,37 +19,28 @@ l4_off(const struct pkt *p)
 /* From here on rte_raw_cksum() is faster, which the compiler has vectorised. */
 #define SUM_SHORT 128u
 
-/* The sum of n bytes in words of 32 bits, not folded; what is over counts as padded with zeros. */
+/* The sum of n bytes, at least 8, those over counting as padded with zeros. */
+static inline uint64_t
+sum_words(const uint8_t *d, uint32_t n)
+{
+	uint64_t sum = 0, last;
+
+	for (; n >= sizeof(last); n -= (uint32_t)sizeof(last), d += sizeof(last))
+		sum = csum_add(sum, csum_load64(d));
+	/* The last word of the bytes, without what was summed before; n may be 0. */
+	last = rte_le_to_cpu_64(csum_load64(d + n - sizeof(last))) >> 1 >> (63 - 8 * n);
+	return csum_add(sum, rte_cpu_to_le_64(last));
+}
+
 static inline uint64_t
 sum_short(const uint8_t *d, uint32_t n)
 {
-	uint64_t sum = 0, word;
+	uint64_t word = 0;
 
-	for (; n >= sizeof(word); n -= (uint32_t)sizeof(word), d += sizeof(word)) {
-		memcpy(&word, d, sizeof(word));
-		sum += (uint32_t)word;
-		sum += word >> 32;
-		/* Vectorised, the loop spends more on its ends than on what is between. */
-		__asm__("" : "+r"(sum));
-	}
-	word = 0;
-	if (n & 4) {
-		uint32_t w;
-
-		memcpy(&w, d, sizeof(w));
-		sum += w;
-		d += sizeof(w);
-	}
-	if (n & 2) {
-		uint16_t w;
-
-		memcpy(&w, d, sizeof(w));
-		word = w;
-		d += sizeof(w);
-	}
-	if (n & 1)
-		word += (uint64_t)*d << (n & 2) * 8;
-	return sum + word;
+	if (likely(n >= sizeof(word)))
+		return sum_words(d, n);
+	memcpy(&word, d, n);
+	return word;
 }
 
 static inline uint64_t
@@ -95,30 +86,18 @@ sum_pseudo(const struct pkt *p, uint32_t len)
 	uint64_t sum = (uint64_t)rte_cpu_to_be_32(len) + rte_cpu_to_be_32(p->proto);
 
 	if (likely(p->tuple.family == TUPLE_IPV4)) {
-		const struct rte_ipv4_hdr *ih = (const struct rte_ipv4_hdr *)p->l3;
-
-		return sum + ih->src_addr + ih->dst_addr;
+		/* Source and destination. */
+		return csum_add(sum,
+			csum_load64(p->l3 + offsetof(struct rte_ipv4_hdr, src_addr)));
 	}
-	return sum + sum_short(p->l3 + offsetof(struct rte_ipv6_hdr, src_addr),
-			     2 * sizeof(struct tuple_addr));
+	return csum_add(sum, sum_words(p->l3 + offsetof(struct rte_ipv6_hdr, src_addr),
+				     2 * sizeof(struct tuple_addr)));
 }
 
-static bool
+static __rte_noinline bool
 sum_good(const struct pkt *p, uint32_t len, uint32_t covered)
 {
-	return csum_all_ones(sum_pseudo(p, len) + sum_l4(p, covered));
-}
-
-static bool
-udp_good(const struct pkt *p)
-{
-	const struct rte_udp_hdr *uh = (const struct rte_udp_hdr *)p->l4;
-	uint32_t len = rte_be_to_cpu_16(uh->dgram_len);
-
-	/* None, which IPv6 allows to tunnels (RFC 6935). */
-	if (uh->dgram_cksum == 0)
-		return true;
-	return sum_good(p, len, len);
+	return csum_all_ones(csum_add(sum_pseudo(p, len), sum_l4(p, covered)));
 }
 
 static bool
@@ -170,15 +149,11 @@ sctp_good(const struct pkt *p)
 	return csum_sctp(p) == ((const struct rte_sctp_hdr *)p->l4)->cksum;
 }
 
-bool
-csum_l4_good(const struct pkt *p)
+static __rte_noinline bool
+other_good(const struct pkt *p)
 {
 	bool ip4 = p->tuple.family == TUPLE_IPV4;
 
-	if (likely(p->proto == IPPROTO_TCP))
-		return sum_good(p, p->l4_len, p->l4_len);
-	if (likely(p->proto == IPPROTO_UDP))
-		return udp_good(p);
 	switch (p->proto) {
 	case IPPROTO_UDPLITE:
 		return udplite_good(p);
@@ -191,6 +166,25 @@ csum_l4_good(const struct pkt *p)
 	default:
 		return true;
 	}
+}
+
+bool
+csum_l4_good(const struct pkt *p)
+{
+	const struct rte_udp_hdr *uh = (const struct rte_udp_hdr *)p->l4;
+	uint32_t len = p->l4_len;
+
+	if (unlikely(p->proto != IPPROTO_TCP)) {
+		if (p->proto != IPPROTO_UDP)
+			return other_good(p);
+		/* None, which IPv6 allows to tunnels (RFC 6935). */
+		if (uh->dgram_cksum == 0)
+			return true;
+		len = rte_be_to_cpu_16(uh->dgram_len);
+	}
+	if (unlikely(p->mbuf->nb_segs != 1 || len >= SUM_SHORT))
+		return sum_good(p, len, len);
+	return csum_all_ones(csum_add(sum_pseudo(p, len), sum_words(p->l4, len)));
 }
 
 bool

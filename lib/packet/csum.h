@@ -71,13 +71,37 @@ csum_adjust_udp(uint16_t csum, uint64_t diff)
 }
 
 /*
- * True when a sum of words (RFC 1071, in the machine's byte order, not yet folded) is right: it
- * folds to all ones, that is, it is a multiple of 65535 and not zero.
+ * Sums of 64-bit words with the carry brought round (RFC 1071, in the machine's byte order): modulo
+ * 2^64 - 1, of which 65535 is a divisor. Zero only as the sum of nothing but zeros.
  */
+static inline uint64_t
+csum_add(uint64_t sum, uint64_t word)
+{
+#if defined(__x86_64__)
+	/* What compilers make of the other form takes twice as long. */
+	__asm__("addq %1, %0\n\tadcq $0, %0" : "+r"(sum) : "rm"(word) : "cc");
+	return sum;
+#else
+	sum += word;
+	return sum + (sum < word);
+#endif
+}
+
+/* True when such a sum is right: it folds to all ones, that is, it is a multiple of 65535 and not
+ * zero. */
 static inline bool
 csum_all_ones(uint64_t sum)
 {
 	return sum % UINT16_MAX == 0 && sum != 0;
+}
+
+static inline uint64_t
+csum_load64(const void *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
 }
 
 /* True when the sum of an IPv4 header of hdr_len bytes is right (a multiple of 4, at least 20). */
@@ -85,15 +109,16 @@ static inline bool
 csum_ip4_good(const void *hdr, unsigned int hdr_len)
 {
 	const uint8_t *h = hdr;
-	uint64_t sum = 0;
+	uint64_t sum = csum_add(csum_load64(h), csum_load64(h + 8));
 	uint32_t word;
 	unsigned int i;
 
-	for (i = 0; i < hdr_len; i += sizeof(word)) {
+	for (i = 16; i < hdr_len; i += sizeof(word)) {
 		memcpy(&word, h + i, sizeof(word));
-		sum += word;
+		sum = csum_add(sum, word);
 	}
-	return csum_all_ones(sum);
+	/* A header of that length is not all zeros. */
+	return sum % UINT16_MAX == 0;
 }
 
 #endif

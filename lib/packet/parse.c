@@ -12,6 +12,7 @@
 #include <rte_udp.h>
 
 #include "csum.h"
+#include "parse_plain.h"
 #include "parse_private.h"
 
 #define TPID_LEGACY_QINQ 0x9100
@@ -20,16 +21,6 @@
 #define PULL_FIRST 256
 
 #define TAGS_STRIPPED (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
-
-/* Sets of flags that a segment may have, PSH, ECE and CWR left out: a bit for each. */
-#define TCP_SET(f) (UINT64_C(1) << (f))
-#define TCP_SETS_VALID                                                                             \
-	(TCP_SET(PKT_TCP_SYN) | TCP_SET(PKT_TCP_SYN | PKT_TCP_URG) |                               \
-		TCP_SET(PKT_TCP_SYN | PKT_TCP_ACK) | TCP_SET(PKT_TCP_RST) |                        \
-		TCP_SET(PKT_TCP_RST | PKT_TCP_ACK) | TCP_SET(PKT_TCP_FIN | PKT_TCP_ACK) |          \
-		TCP_SET(PKT_TCP_FIN | PKT_TCP_ACK | PKT_TCP_URG) | TCP_SET(PKT_TCP_ACK) |          \
-		TCP_SET(PKT_TCP_ACK | PKT_TCP_URG))
-#define TCP_SET_MASK (PKT_TCP_FIN | PKT_TCP_SYN | PKT_TCP_RST | PKT_TCP_ACK | PKT_TCP_URG)
 
 static inline enum sl_drop
 parse_tcp(struct pkt *p, const uint8_t *l4, uint32_t len, uint32_t avail)
@@ -46,7 +37,7 @@ parse_tcp(struct pkt *p, const uint8_t *l4, uint32_t len, uint32_t avail)
 		return parse_short(len, hdr_len, SL_DROP_INV_L4_TRUNCATED);
 	p->l4_hdr_len = (uint16_t)hdr_len;
 	p->tcp_flags = th->tcp_flags;
-	if (unlikely(!(TCP_SETS_VALID >> (th->tcp_flags & TCP_SET_MASK) & 1)))
+	if (unlikely(!parse_tcp_flags_valid(th->tcp_flags)))
 		return SL_DROP_INV_TCP_FLAGS;
 	p->tuple.sport = th->src_port;
 	p->tuple.dport = th->dst_port;
@@ -91,14 +82,7 @@ parse_l4(struct pkt *p, uint8_t *ip, uint32_t off, uint32_t len, uint32_t avail,
 static inline void
 found_ip(struct pkt *p, uint8_t *ip, uint8_t family, uint32_t len)
 {
-	uint64_t ol = p->mbuf->ol_flags;
-
-	p->flags = PKT_IP;
-	/* Both bits: the sum in the packet is not final, but the packet is known to be intact. */
-	if (ol & RTE_MBUF_F_RX_L4_CKSUM_GOOD)
-		p->flags |= PKT_CSUM_GOOD;
-	else if (ol & RTE_MBUF_F_RX_L4_CKSUM_BAD)
-		p->flags |= PKT_CSUM_BAD;
+	p->flags = PKT_IP | parse_csum_flags(p->mbuf->ol_flags);
 	p->l3 = ip;
 	p->ip_bytes = len;
 	p->tuple.family = family;
@@ -117,18 +101,6 @@ check_ip4_first_byte(uint8_t first, uint32_t len, uint32_t avail)
 	if (avail < hdr_len)
 		return parse_short(len, hdr_len, SL_DROP_IP_HEADER);
 	return SL_DROP_NONE;
-}
-
-static inline bool
-ip4_sum_good(const struct rte_mbuf *m, const struct rte_ipv4_hdr *ih, uint32_t hdr_len)
-{
-	if (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD)
-		return true;
-	if (unlikely(m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD))
-		return false;
-	if (likely(hdr_len == sizeof(*ih)))
-		return csum_ip4_good(ih, sizeof(*ih));
-	return csum_ip4_good(ih, hdr_len);
 }
 
 static __rte_noinline enum sl_drop
@@ -162,7 +134,7 @@ parse_ip4(struct pkt *p, uint8_t *ip, uint32_t len, uint32_t avail)
 			return r;
 		hdr_len = (ih->version_ihl & RTE_IPV4_HDR_IHL_MASK) * 4u;
 	}
-	if (unlikely(!ip4_sum_good(p->mbuf, ih, hdr_len)))
+	if (unlikely(!parse_ip4_sum_good(p->mbuf, ih, hdr_len)))
 		return SL_DROP_IP_CHECKSUM;
 	total = rte_be_to_cpu_16(ih->total_length);
 	if (unlikely(total < hdr_len || total > len))
@@ -423,6 +395,8 @@ parse_frame(struct pkt *p, struct rte_mbuf *m)
 {
 	if (unlikely(m->nb_segs != 1 || m->ol_flags & TAGS_STRIPPED))
 		return parse_uncommon(p, m);
+	if (likely(parse_plain(p, m)))
+		return SL_DROP_NONE;
 	return finish(p, parse_ether(p, m, m->data_len));
 }
 

@@ -13,8 +13,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_byteorder.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
 
+#include "csum.h"
 #include "parse.h"
 
 /* A header lies beyond the first segment: pull it in and parse again. */
@@ -34,6 +38,44 @@ static inline enum sl_drop
 parse_short(uint32_t len, uint32_t n, enum sl_drop cut)
 {
 	return len < n ? cut : PARSE_MORE;
+}
+
+/* Sets of flags that a segment may have, PSH, ECE and CWR left out: a bit for each. */
+#define TCP_SET(f) (UINT64_C(1) << (f))
+#define TCP_SETS_VALID                                                                             \
+	(TCP_SET(PKT_TCP_SYN) | TCP_SET(PKT_TCP_SYN | PKT_TCP_URG) |                               \
+		TCP_SET(PKT_TCP_SYN | PKT_TCP_ACK) | TCP_SET(PKT_TCP_RST) |                        \
+		TCP_SET(PKT_TCP_RST | PKT_TCP_ACK) | TCP_SET(PKT_TCP_FIN | PKT_TCP_ACK) |          \
+		TCP_SET(PKT_TCP_FIN | PKT_TCP_ACK | PKT_TCP_URG) | TCP_SET(PKT_TCP_ACK) |          \
+		TCP_SET(PKT_TCP_ACK | PKT_TCP_URG))
+#define TCP_SET_MASK (PKT_TCP_FIN | PKT_TCP_SYN | PKT_TCP_RST | PKT_TCP_ACK | PKT_TCP_URG)
+
+static inline bool
+parse_tcp_flags_valid(uint8_t flags)
+{
+	return TCP_SETS_VALID >> (flags & TCP_SET_MASK) & 1;
+}
+
+/* What the port found of the transport checksum. */
+static inline uint16_t
+parse_csum_flags(uint64_t ol_flags)
+{
+	/* Both bits: the sum in the packet is not final, but the packet is known to be intact. */
+	if (ol_flags & RTE_MBUF_F_RX_L4_CKSUM_GOOD)
+		return PKT_CSUM_GOOD;
+	return ol_flags & RTE_MBUF_F_RX_L4_CKSUM_BAD ? PKT_CSUM_BAD : 0;
+}
+
+static inline bool
+parse_ip4_sum_good(const struct rte_mbuf *m, const struct rte_ipv4_hdr *ih, uint32_t hdr_len)
+{
+	if (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD)
+		return true;
+	if (unlikely(m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD))
+		return false;
+	if (likely(hdr_len == sizeof(*ih)))
+		return csum_ip4_good(ih, sizeof(*ih));
+	return csum_ip4_good(ih, hdr_len);
 }
 
 /* Where the extension headers of an IPv6 packet end. */
