@@ -99,6 +99,8 @@ const struct grammar_command grammar_table[] = {
 			POS("policy", "accept|drop", WORD, , .words = policy_words)}},
 	{"rule export", "rules of a namespace as an nft file", GRAMMAR_ITEMS,
 		{POS("netns", "NS", NAME)}},
+	{"rule events", "a stream of what rules log", GRAMMAR_ITEMS,
+		{NETNS, OPT("count", "N", UINT, , .min = 1, .max = U32)}},
 
 	{"conntrack list", "tracked connections, as conntrack -L", GRAMMAR_ITEMS, {CT_FILTERS}},
 	{"conntrack count", "number of tracked connections", 0, {CT_FILTERS}},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "err.h"
+#include "event_rule.h"
 #include "rule_limits.h"
 #include "ruleset.h"
 #include "task.h"
@@ -24,7 +25,7 @@ attach(void *app, struct netns *ns, const struct rule *r, const struct rule_item
 		ret = translate_valid(ns, item->nat, err);
 		return ret == 0 ? translate_enable(app, ns, err) : ret;
 	case RULE_LOG:
-		return sl_refuse(err, ENOTSUP, "log: not available");
+		return 0;
 	default:
 		return sl_refuse(err, ENOTSUP, "ct helper: not available");
 	}
@@ -49,6 +50,7 @@ netns_rules_ops(struct gateway *gw)
 	ops->attach = attach;
 	ops->detach = detach;
 	ops->weigh = limits_weigh;
+	ops->log = event_rule_log;
 	return ops;
 }
 

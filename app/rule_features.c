@@ -12,7 +12,7 @@ static const struct {
 } statements[] = {
 	[RULE_MATCH] = {"match", true},
 	[RULE_COUNTER] = {"counter", true},
-	[RULE_LOG] = {"log", false},
+	[RULE_LOG] = {"log", true},
 	[RULE_LIMIT] = {"limit rate", true},
 	[RULE_CT_COUNT] = {"ct count", true},
 	[RULE_CT_MARK_SET] = {"ct mark set", true},

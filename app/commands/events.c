@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conntrack events: a stream until there are enough, the namespace goes, or the client leaves. In
- * replay a command ends with what there is: what has happened since the one before it that was of
- * the same namespace and events.
+ * conntrack events, rule events: a stream until there are enough, the namespace goes, or the client
+ * leaves. In replay a command ends with what there is: what has happened since the one before it
+ * that was of the same namespace and events.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "command.h"
 #include "ct_filter.h"
 #include "ct_format.h"
+#include "event_rule.h"
 #include "events.h"
 
 #define POLL_MS    20
@@ -18,7 +19,8 @@
 
 struct follow {
 	struct event_subscription *sub;
-	struct ct_match match;
+	void (*show)(struct call *c, struct follow *f, const struct event *ev);
+	struct ct_match match; /* of connections */
 	bool one_netns;
 	uint32_t id, gen;        /* of it */
 	uint64_t seen;           /* events shown */
@@ -62,17 +64,11 @@ parse_mask(struct call *c, uint32_t *types)
 }
 
 static int
-begin(struct call *c, struct follow *f)
+begin(struct call *c, struct follow *f, uint32_t types)
 {
 	struct netns *ns;
-	uint32_t types;
-	int ret;
+	int ret = call_netns(c, "netns", &ns);
 
-	ret = call_netns(c, "netns", &ns);
-	if (ret == 0)
-		ret = ct_match_parse(&f->match, c->params, &c->err);
-	if (ret == 0)
-		ret = parse_mask(c, &types);
 	if (ret != 0)
 		return ret;
 	f->one_netns = ns != NULL;
@@ -84,22 +80,6 @@ begin(struct call *c, struct follow *f)
 	f->wall_offset_ns = gateway_wall_offset(c->gw);
 	return (c->once ? events_open_kept : events_open)(c->gw->events, types, ns, &f->sub,
 		&c->err);
-}
-
-static int
-events_run(struct call *c)
-{
-	struct follow *f = calloc(1, sizeof(*f));
-	int ret;
-
-	if (f == NULL)
-		return sl_refuse(&c->err, ENOMEM, "out of memory");
-	ret = begin(c, f);
-	if (ret == 0)
-		c->state = f;
-	else
-		free(f);
-	return ret;
 }
 
 /* The events that were lost went before what is read from now on, or amid of it. */
@@ -114,7 +94,7 @@ tell_lost(struct call *c, struct follow *f)
 }
 
 static void
-show(struct call *c, struct follow *f, const struct event *ev)
+show_connection(struct call *c, struct follow *f, const struct event *ev)
 {
 	struct ct_view v;
 
@@ -123,6 +103,52 @@ show(struct call *c, struct follow *f, const struct event *ev)
 		return;
 	call_item(c, ct_format_event(ev, &v, f->wall_offset_ns));
 	f->seen++;
+}
+
+static void
+show_log(struct call *c, struct follow *f, const struct event *ev)
+{
+	call_item(c, event_rule_json(ev, f->wall_offset_ns));
+	f->seen++;
+}
+
+static int
+connections_run(struct call *c)
+{
+	struct follow *f = calloc(1, sizeof(*f));
+	uint32_t types = 0;
+	int ret;
+
+	if (f == NULL)
+		return sl_refuse(&c->err, ENOMEM, "out of memory");
+	f->show = show_connection;
+	ret = ct_match_parse(&f->match, c->params, &c->err);
+	if (ret == 0)
+		ret = parse_mask(c, &types);
+	if (ret == 0)
+		ret = begin(c, f, types);
+	if (ret == 0)
+		c->state = f;
+	else
+		free(f);
+	return ret;
+}
+
+static int
+logs_run(struct call *c)
+{
+	struct follow *f = calloc(1, sizeof(*f));
+	int ret;
+
+	if (f == NULL)
+		return sl_refuse(&c->err, ENOMEM, "out of memory");
+	f->show = show_log;
+	ret = begin(c, f, EVENT_BIT(EVENT_RULE_LOG));
+	if (ret == 0)
+		c->state = f;
+	else
+		free(f);
+	return ret;
 }
 
 static bool
@@ -148,7 +174,7 @@ events_step(struct call *c)
 		f->wanted == 0 ? READ_BATCH : (unsigned int)RTE_MIN(f->wanted - f->seen,
 						      (uint64_t)READ_BATCH));
 	for (i = 0; i < n; i++)
-		show(c, f, &ev[i]);
+		f->show(c, f, &ev[i]);
 	if ((f->wanted != 0 && f->seen == f->wanted) || (n == 0 && (gone || c->once))) {
 		c->result = json_pack("{s:I, s:I}", "count", (json_int_t)f->seen, "lost",
 			(json_int_t)f->lost);
@@ -170,6 +196,7 @@ events_end(struct call *c)
 }
 
 const struct command_handler commands_events[] = {
-	{"conntrack.events", events_run, events_step, events_end},
+	{"conntrack.events", connections_run, events_step, events_end},
+	{"rule.events", logs_run, events_step, events_end},
 	{0},
 };

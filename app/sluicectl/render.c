@@ -148,12 +148,21 @@ events_shown(const json_t *r, FILE *out)
 		integer_of(r, "count"));
 }
 
+static void
+logs_shown(const json_t *r, FILE *out)
+{
+	(void)out;
+	fprintf(stderr, "%" JSON_INTEGER_FORMAT " packets have been shown.\n",
+		integer_of(r, "count"));
+}
+
 static const struct render render_table[] = {
 	{"netns.list", netns_item, NULL},
 	{"link.list", link_item, NULL},
 	{"port.list", port_item, NULL},
 	{"rule.list", render_rule, render_rule_end},
 	{"rule.export", render_line, NULL},
+	{"rule.events", render_log, logs_shown},
 	{"sysctl", NULL, setting},
 	{"sysctl.list", setting, NULL},
 	{"conntrack.list", render_entry, count_shown},

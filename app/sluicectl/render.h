@@ -37,6 +37,9 @@ void render_rule(const json_t *item, FILE *out);
 void render_rule_end(const json_t *result, FILE *out);
 void render_line(const json_t *item, FILE *out);
 
+/* rule events: the line that the kernel logs, "netns=NAME" before it. */
+void render_log(const json_t *item, FILE *out);
+
 /* Under a refusal of a rule's text: the text, and carets under what is wrong. Nothing when the
  * message is about something else. */
 void render_caret(const char *rule, const char *message, FILE *out);

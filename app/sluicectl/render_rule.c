@@ -2,6 +2,7 @@
 /* Rules, as `nft -a list table` prints them. */
 #include "render.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -47,6 +48,81 @@ void
 render_line(const json_t *item, FILE *out)
 {
 	fprintf(out, "%s\n", render_string(item, "line"));
+}
+
+static json_int_t
+integer_of(const json_t *object, const char *field)
+{
+	return json_integer_value(json_object_get(object, field));
+}
+
+/* " NAME=n" when the field is there. */
+static void
+log_number(const json_t *p, const char *field, const char *name, FILE *out)
+{
+	if (json_object_get(p, field) != NULL)
+		fprintf(out, " %s=%" JSON_INTEGER_FORMAT, name, integer_of(p, field));
+}
+
+static void
+log_protocol(const json_t *p, FILE *out)
+{
+	const char *name = render_string(p, "proto");
+
+	fputs(" PROTO=", out);
+	if (strcmp(name, "icmpv6") == 0)
+		fputs("ICMPv6", out);
+	else if (strcmp(name, "unknown") == 0)
+		fprintf(out, "%" JSON_INTEGER_FORMAT, integer_of(p, "protonum"));
+	else
+		for (; *name != '\0'; name++)
+			fputc(toupper((unsigned char)*name), out);
+}
+
+static void
+log_ip(const json_t *p, FILE *out)
+{
+	bool v6 = strcmp(render_string(p, "family"), "ipv6") == 0;
+	const json_t *flag;
+	size_t i;
+
+	fprintf(out, " SRC=%s DST=%s", render_string(p, "src"), render_string(p, "dst"));
+	log_number(p, "len", "LEN", out);
+	if (v6)
+		log_number(p, "tos", "TC", out);
+	else
+		fprintf(out, " TOS=0x%02X", (unsigned int)integer_of(p, "tos"));
+	log_number(p, "ttl", v6 ? "HOPLIMIT" : "TTL", out);
+	log_number(p, "ip-id", "ID", out);
+	if (json_is_true(json_object_get(p, "df")))
+		fputs(" DF", out);
+	log_protocol(p, out);
+	log_number(p, "sport", "SPT", out);
+	log_number(p, "dport", "DPT", out);
+	log_number(p, "window", "WINDOW", out);
+	json_array_foreach(json_object_get(p, "flags"), i, flag)
+		fprintf(out, " %s", json_string_value(flag));
+	log_number(p, "type", "TYPE", out);
+	log_number(p, "code", "CODE", out);
+}
+
+void
+render_log(const json_t *p, FILE *out)
+{
+	if (json_object_get(p, "lost") != NULL) {
+		fprintf(out, "rule events: %" JSON_INTEGER_FORMAT
+			     " lost: no room in the ring\n", integer_of(p, "lost"));
+		return;
+	}
+	fprintf(out, "netns=%s %sIN=%s OUT=%s", render_string(p, "netns"),
+		render_string(p, "prefix"), render_string(p, "in"), render_string(p, "out"));
+	if (json_object_get(p, "family") != NULL)
+		log_ip(p, out);
+	else
+		fprintf(out, " MACPROTO=%04x", (unsigned int)integer_of(p, "ethertype"));
+	if (integer_of(p, "mark") != 0)
+		fprintf(out, " MARK=0x%x", (unsigned int)integer_of(p, "mark"));
+	fputc('\n', out);
 }
 
 /* Characters of the first n bytes of UTF-8 text. */

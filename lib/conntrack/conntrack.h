@@ -199,7 +199,7 @@ bool ct_tuple_taken(const struct ct_thread *t, const struct tuple *tuple, uint64
 #define CT_OLD UINT32_MAX
 
 bool ct_mark_get(const struct pkt *p, uint32_t *mark);
-bool ct_mark_set(const struct pkt *p, uint32_t mark);
+bool ct_mark_set(struct ct_thread *t, const struct pkt *p, uint32_t mark); /* told if it changes */
 bool ct_zone_get(const struct pkt *p, uint32_t *zone); /* as the one number that listings show */
 
 /* The tuple of the other direction than the packet's. */

@@ -26,6 +26,13 @@ release(const struct pkt *p) SL_NO_ANALYSIS
 		sl_unlock(&p->ct->lock);
 }
 
+/* Under the lock of the entry, if it needs one. */
+static void
+tell_mark(struct ct_thread *t, const struct ct_entry *e) SL_NO_ANALYSIS
+{
+	ct_changed(t, e, CT_CHANGED_MARK);
+}
+
 bool
 ct_mark_get(const struct pkt *p, uint32_t *mark)
 {
@@ -37,11 +44,16 @@ ct_mark_get(const struct pkt *p, uint32_t *mark)
 }
 
 bool
-ct_mark_set(const struct pkt *p, uint32_t mark)
+ct_mark_set(struct ct_thread *t, const struct pkt *p, uint32_t mark)
 {
+	struct ct_entry *e = p->ct;
+
 	if (!hold(p))
 		return false;
-	p->ct->mark = mark;
+	if (e->mark != mark) {
+		e->mark = mark;
+		tell_mark(t, e);
+	}
 	release(p);
 	return true;
 }

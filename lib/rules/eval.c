@@ -233,7 +233,8 @@ act(const struct rule *r, const struct rule_item *it, struct rules_packet *k)
 		break;
 	case RULE_CT_MARK_SET:
 		if (p->ct != NULL)
-			ct_mark_set(p, it->mark_set.from_meta ? p->mark : it->mark_set.value);
+			ct_mark_set(k->ct, p,
+				it->mark_set.from_meta ? p->mark : it->mark_set.value);
 		break;
 	case RULE_META_MARK_SET:
 		p->mark = it->mark_set.value;

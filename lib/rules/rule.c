@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "live.h"
+#include "rule_words.h"
 #include "rules.h"
 
 static const char *const chain_names[RULE_CHAINS] = {
@@ -13,6 +14,12 @@ static const char *const chain_names[RULE_CHAINS] = {
 	[RULE_FORWARD] = "forward",
 	[RULE_POSTROUTING] = "postrouting",
 };
+
+const char *
+rule_log_level_name(uint8_t level)
+{
+	return word_name(words_log_level, level);
+}
 
 const char *
 rule_chain_name(enum rule_chain chain)

@@ -43,6 +43,9 @@ char *rule_text(const struct rule *r, unsigned int flags);
 void rule_counter_read(
 	const struct rule *r, unsigned int index, uint64_t *packets, uint64_t *bytes);
 
+/* As `log level` has it. */
+const char *rule_log_level_name(uint8_t level);
+
 const char *rule_chain_name(enum rule_chain chain);
 /* By name; -1: there is none. */
 int rule_chain_by_name(const char *name);

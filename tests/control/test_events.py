@@ -195,3 +195,17 @@ def test_losses_are_told(daemon):
         wait_for('losses', lambda: events(gateway, 'stats')[0]['events_lost'] > 0)
         told = next(e for line in process.stdout if 'lost' in (e := json.loads(line)))
     assert set(told) == {'lost'} and told['lost'] > 0
+
+
+def test_what_rules_log(gateway):
+    """Lines of the rule's namespace alone, to the number asked for; `log` chooses no fate."""
+    gateway.ctl("rule add t2 forward 'tcp dport 0-65535 log prefix \"flood: \" drop'")
+    gateway.ctl('rule add t1 forward log')
+    lines = gateway.ctl('rule events netns t2 count 5').splitlines()
+    shape = (r'netns=t2 flood: IN=inner OUT=outer SRC=198\.1[89]\.\S+ DST=\S+ LEN=\d+ TOS=0x00 '
+             r'TTL=\d+ ID=\d+ (DF )?PROTO=TCP SPT=\d+ DPT=\d+ WINDOW=\d+ SYN')
+    assert len(lines) == 5 and all(re.fullmatch(shape, line) for line in lines), lines
+    told = events(gateway, 'rule events netns t2 count 1')
+    assert told[0]['prefix'] == 'flood: ' and abs(told[0]['time'] - time.time()) < 60
+    done = gateway.run(*'rule events netns nobody'.split())
+    assert done.returncode == 1 and 'nobody' in done.stderr
