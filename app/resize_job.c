@@ -48,7 +48,8 @@ run(struct resize_job *job, enum task_step (*step)(struct task *t))
 static enum task_step
 free_step(struct task *t)
 {
-	struct resize_job *job = (struct resize_job *)((char *)t - offsetof(struct resize_job, task));
+	struct resize_job *job =
+		(struct resize_job *)((char *)t - offsetof(struct resize_job, task));
 
 	if (ct_resize_release(job->gw->ct_control, FREE_SLICE))
 		return TASK_MORE;
@@ -67,7 +68,8 @@ retired(void *arg)
 static enum task_step
 move_step(struct task *t)
 {
-	struct resize_job *job = (struct resize_job *)((char *)t - offsetof(struct resize_job, task));
+	struct resize_job *job =
+		(struct resize_job *)((char *)t - offsetof(struct resize_job, task));
 
 	if (ct_resize_slice(job->gw->ct_control, MOVE_SLICE))
 		return TASK_MORE;

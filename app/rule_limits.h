@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits in the gateway: what a rule's `ct count` and `limit rate` (lib/rules) ask of lib/connlimit,
- * which does not know rules; and what of a connection's end is lib/connlimit's.
+ * Limits in the gateway: what a rule's `ct count` and `limit rate` (lib/rules) ask of
+ * lib/connlimit, which does not know rules; and what of a connection's end is lib/connlimit's.
  */
 #ifndef RULE_LIMITS_H
 #define RULE_LIMITS_H

@@ -117,7 +117,7 @@ struct ct {
 	struct netns_registry *netns;
 	struct ct_lines *resizing; /* the new lines between start and finish of a resize */
 	struct ct_lines *retired; /* the old lines between finish and release of a resize */
-	uint32_t resize_next; /* first stripe not moved yet; then the first retired line not freed */
+	uint32_t resize_next; /* first stripe not moved; then the first retired line not freed */
 	uint32_t resize_buckets;
 	struct sl_region pool_region, slot_region, queued_region, overflow_region, stripe_region;
 	struct sl_region own_region;
