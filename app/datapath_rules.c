@@ -14,6 +14,7 @@
 #include <rte_sctp.h>
 
 #include "link.h"
+#include "rule_limits.h"
 
 _Static_assert(DATAPATH_CHAINS == RULE_CHAINS, "one for each chain");
 
@@ -149,8 +150,11 @@ evaluate(struct worker *w, struct pkt *p, bool keep)
 	struct rules_packet k = datapath_rules_packet(w, p);
 	struct rules_result r;
 
+	k.again = limits_weigh_again(p);
 	rules_view(&k);
 	datapath_eval(w, RULE_FORWARD, &k, &r);
+	if (unlikely(k.again) && r.verdict != RULES_ACCEPT)
+		limits_refused(w->gw, w->ct, p);
 	if (keep && r.verdict != RULES_REJECT)
 		ct_verdict_set(p, false, ruleset_stamp(p->rules, r.verdict == RULES_DROP));
 	if (r.verdict == RULES_REJECT)
@@ -167,8 +171,8 @@ datapath_filter(struct worker *w, struct pkt *p)
 	/* What goes over a wire outside of the chains. */
 	if ((p->flags & (PKT_IP | PKT_ND)) != PKT_IP)
 		return;
-	if (likely(tracked && !p->rules->varies && settled(p)))
+	if (likely(tracked && !p->rules->varies && settled(p) && !(p->flags & PKT_CT_AGAIN)))
 		apply_kept(w, p);
 	else if (p->rules->forward)
-		evaluate(w, p, tracked && !p->rules->varies);
+		evaluate(w, p, tracked && !p->rules->varies && !(p->flags & PKT_CT_AGAIN));
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include <rte_branch_prediction.h>
+
 #include "connlimit.h"
 #include "err.h"
 
@@ -109,15 +111,11 @@ refuse(struct rules_packet *k, enum sl_drop reason)
 	return RULES_REFUSED;
 }
 
-enum rules_weight
-limits_weigh(void *app, const struct rule_item *item, void *object, struct rules_packet *k)
+static enum rules_weight
+weigh_count(const struct gateway *gw, struct connlimit_count *count, const struct tuple *seen,
+	struct rules_packet *k)
 {
-	const struct gateway *gw = app;
-	const struct tuple seen = {.family = k->family, .src = k->src, .dst = k->dst};
-
-	if (item->type == RULE_LIMIT)
-		return connlimit_rate_match(object, &seen, k->now) ? RULES_MATCH : RULES_NO_MATCH;
-	switch (connlimit_weigh(thread_of(gw, k->ct), object, &seen, k->pkt->ct, NULL)) {
+	switch (connlimit_weigh(thread_of(gw, k->ct), count, seen, k->pkt->ct, NULL)) {
 	case CONNLIMIT_MATCH:
 		return RULES_MATCH;
 	case CONNLIMIT_NO_MATCH:
@@ -127,6 +125,44 @@ limits_weigh(void *app, const struct rule_item *item, void *object, struct rules
 	default:
 		return refuse(k, SL_DROP_CONNLIMIT_MANY);
 	}
+}
+
+enum rules_weight
+limits_weigh(void *app, const struct rule_item *item, void *object, struct rules_packet *k)
+{
+	const struct tuple seen = {.family = k->family, .src = k->src, .dst = k->dst};
+	enum rules_weight weight;
+
+	if (item->type == RULE_LIMIT)
+		return connlimit_rate_match(object, &seen, k->now) ? RULES_MATCH : RULES_NO_MATCH;
+	if (likely(k->admission))
+		return weigh_count(app, object, &seen, k);
+	if (!ct_hold(k->pkt)) /* the connection has gone meanwhile */
+		return item->ct_count.over ? RULES_NO_MATCH : RULES_MATCH;
+	weight = weigh_count(app, object, &seen, k);
+	ct_release(k->pkt);
+	return weight;
+}
+
+bool
+limits_weigh_again(const struct pkt *p)
+{
+	bool charged;
+
+	if (likely(!(p->flags & PKT_CT_AGAIN)) || !ct_hold(p))
+		return false;
+	charged = connlimit_charged(p->ct);
+	ct_release(p);
+	return !charged;
+}
+
+void
+limits_refused(struct gateway *gw, struct ct_thread *t, const struct pkt *p)
+{
+	if (!ct_hold(p))
+		return;
+	connlimit_release(thread_of(gw, t), p->ct);
+	ct_release(p);
 }
 
 void

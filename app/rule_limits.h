@@ -33,6 +33,14 @@ int limits_set_max(struct gateway *gw, uint32_t keys, struct sl_err *err);
 enum rules_weight limits_weigh(
 	void *app, const struct rule_item *item, void *object, struct rules_packet *k);
 
+/*
+ * A SYN that may open a closed connection anew (PKT_CT_AGAIN) is weighed as that of a new one, and
+ * once, however often it is repeated: whether it is to be now. What it was charged is given back
+ * when the rules refuse it.
+ */
+bool limits_weigh_again(const struct pkt *p);
+void limits_refused(struct gateway *gw, struct ct_thread *t, const struct pkt *p);
+
 /* For ct_ops of the same names; app: struct gateway. */
 void limits_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n);
 void limits_aborted(void *app, struct ct_thread *t, struct ct_entry *e);

@@ -208,6 +208,11 @@ bool ct_far_end(const struct pkt *p, struct tuple *far);
 /* Keeps a verdict for the packet's direction, or for both. */
 bool ct_verdict_set(const struct pkt *p, bool both, uint32_t verdict);
 
+/* For what the application keeps in the entry: locks it, if there is need. Under it only leaf locks
+ * are taken. Nothing is held when it returns false. */
+bool ct_hold(const struct pkt *p);
+void ct_release(const struct pkt *p);
+
 /* Destroys the connection of a tracked packet, which counts as deleted. */
 void ct_kill(struct ct_thread *t, const struct pkt *p);
 

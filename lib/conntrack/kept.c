@@ -13,14 +13,14 @@ is_own_embryo(const struct pkt *p)
 	       __atomic_load_n(&p->ct->gen, __ATOMIC_RELAXED) == p->ct_gen;
 }
 
-static bool
-hold(const struct pkt *p) SL_NO_ANALYSIS
+bool
+ct_hold(const struct pkt *p) SL_NO_ANALYSIS
 {
 	return is_own_embryo(p) || ct_lock_live(p->ct, p->ct_gen);
 }
 
-static void
-release(const struct pkt *p) SL_NO_ANALYSIS
+void
+ct_release(const struct pkt *p) SL_NO_ANALYSIS
 {
 	if (ct_life(p->ct) != CT_EMBRYO)
 		sl_unlock(&p->ct->lock);
@@ -36,10 +36,10 @@ tell_mark(struct ct_thread *t, const struct ct_entry *e) SL_NO_ANALYSIS
 bool
 ct_mark_get(const struct pkt *p, uint32_t *mark)
 {
-	if (!hold(p))
+	if (!ct_hold(p))
 		return false;
 	*mark = p->ct->mark;
-	release(p);
+	ct_release(p);
 	return true;
 }
 
@@ -48,33 +48,33 @@ ct_mark_set(struct ct_thread *t, const struct pkt *p, uint32_t mark)
 {
 	struct ct_entry *e = p->ct;
 
-	if (!hold(p))
+	if (!ct_hold(p))
 		return false;
 	if (e->mark != mark) {
 		e->mark = mark;
 		tell_mark(t, e);
 	}
-	release(p);
+	ct_release(p);
 	return true;
 }
 
 bool
 ct_zone_get(const struct pkt *p, uint32_t *zone)
 {
-	if (!hold(p))
+	if (!ct_hold(p))
 		return false;
 	*zone = p->ct->orig.tuple.zone != 0 ? p->ct->orig.tuple.zone : p->ct->reply.tuple.zone;
-	release(p);
+	ct_release(p);
 	return true;
 }
 
 bool
 ct_far_end(const struct pkt *p, struct tuple *far)
 {
-	if (!hold(p))
+	if (!ct_hold(p))
 		return false;
 	*far = *ct_tuple(p->ct, p->ct_dir ^ 1u);
-	release(p);
+	ct_release(p);
 	return true;
 }
 
@@ -83,11 +83,11 @@ ct_verdict_set(const struct pkt *p, bool both, uint32_t verdict)
 {
 	struct ct_entry *e = p->ct;
 
-	if (!hold(p))
+	if (!ct_hold(p))
 		return false;
 	ct_dir_part(e, p->ct_dir)->verdict = verdict;
 	if (both)
 		ct_dir_part(e, p->ct_dir ^ 1u)->verdict = verdict;
-	release(p);
+	ct_release(p);
 	return true;
 }

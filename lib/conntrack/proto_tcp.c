@@ -395,7 +395,10 @@ take_other(struct step *st, unsigned int old)
 	case CT_TCP_SYN_SENT:
 		if (old < CT_TCP_TIME_WAIT)
 			break;
-		return reopens(tcp, st->dir) ? CT_PROTO_REOPEN : ignore(st);
+		if (reopens(tcp, st->dir))
+			return CT_PROTO_REOPEN;
+		st->p->flags |= PKT_CT_AGAIN;
+		return ignore(st);
 	case IGNORED:
 		if (st->seg.kind != TCP_SYNACK || !answers_passed_syn(tcp, st))
 			return ignore(st);

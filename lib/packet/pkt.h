@@ -40,6 +40,7 @@ struct ruleset;
 #define PKT_RACE_LOST   0x1000 /* another worker inserted the same flow first */
 #define PKT_FRAGMENT    0x2000 /* one fragment: l3_len and l4_len are of it, l4 is NULL */
 #define PKT_DATAGRAM    0x4000 /* whole, of fragments: see train */
+#define PKT_CT_AGAIN    0x8000 /* a SYN on a closed connection, which its answer would open anew */
 
 struct pkt {
 	struct tuple tuple; /* scope and zone are set by classification, the rest by the parser */

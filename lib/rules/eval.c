@@ -196,7 +196,7 @@ weigh(const struct rule *r, const struct rule_item *it, struct rules_packet *k)
 
 	if (by->family != 0 && by->family != k->family)
 		return RULES_NO_MATCH;
-	if (k->admission || (rate && by->family == 0))
+	if (k->admission || k->again || (rate && by->family == 0))
 		return ops->weigh(ops->app, it, r->live->object[it - r->item], k);
 	return over ? RULES_NO_MATCH : RULES_MATCH;
 }

@@ -51,8 +51,8 @@ struct rules_ops {
 
 	/*
 	 * Worker: weighs a packet by a RULE_LIMIT or RULE_CT_COUNT item, and counts it. Called at
-	 * admission, when k->pkt->ct is the embryo, and for a RULE_LIMIT without key on every
-	 * packet that comes to it. Of items with a key, a packet of the other family never comes
+	 * admission, when k->pkt->ct is the embryo, with k->again, and for a RULE_LIMIT without key
+	 * on every packet that comes to it. Of items with a key, a packet of the other family never comes
 	 * here. Everywhere else a connection counts as within its limits, since it was admitted.
 	 */
 	enum rules_weight (*weigh)(void *app, const struct rule_item *item, void *object,
@@ -87,6 +87,7 @@ struct rules_packet {
 	struct sl_now now;
 	unsigned int thread;   /* index of its counters */
 	bool admission;        /* pkt->ct is an embryo, the caller's */
+	bool again;            /* to be weighed though it is not: it may open a closed connection */
 
 	uint8_t family; /* TUPLE_…; 0: not IP */
 	uint8_t proto;

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from harness import CONFIG, Case
+from harness import CONFIG, Case, entry
 from packets import A, B, S, patch, resum_ip, tcp, udp
 
 LIMIT = 'rule add T1 forward tcp flags syn / fin,syn,rst,ack ct count over {} by ip saddr drop\n'
@@ -79,6 +79,34 @@ def test_b05_closed_and_opened_in_one_tick(sluice, tmp_path):
         c.at((500 + i) / 1e6).inside(syn(2000 + i))
     c.at(1).run('connlimit list top 1', counts({A.addr: 100}))
     c.at(1).inside(syn(3000), drop='rule-drop')
+    c.replay()
+
+
+@pytest.mark.parametrize('rule', [LIMIT, LIMIT.replace('tcp flags syn / fin,syn,rst,ack ', '')],
+                         ids=['flags', 'kept'])
+def test_b04_a_closed_connection_that_opens_again_counts(sluice, tmp_path, rule):
+    """A RST from the server closes; the client's SYN is passed on the entry that is left, and the
+    server's answer opens it anew. It is weighed like a new one, once."""
+    c = Case(sluice, tmp_path, config=CONFIG + rule.format(1))
+    again = tcp(flow(40001), 'S', 90000)
+    handshake(c, 0, 40001)
+    c.at(1).outside(tcp(~flow(40001), 'R', 5001))
+    c.at(1.1).run('connlimit list', counts({}))
+    c.at(1.2).inside(syn(40002))
+    c.at(1.3).inside(again, drop='rule-drop')
+    c.at(1.4).run('connlimit list', counts({A.addr: 1}))
+    c.at(1.5).inside(tcp(flow(40002), 'R', 1001))
+    c.at(1.6).run('connlimit list', counts({}))
+    c.at(2).inside(again)
+    c.at(2.1).inside(again)
+    c.at(2.2).outside(tcp(~flow(40001), 'SA', 70000, 90001))
+    c.at(2.3).inside(tcp(flow(40001), 'A', 90001, 70001))
+    c.at(2.4).entries(entry(flow(40001), 'tcp', state='ESTABLISHED', assured=True))
+    c.at(2.5).run('connlimit list', counts({A.addr: 1}))
+    c.at(2.6).inside(syn(40003), drop='rule-drop')
+    c.at(3).outside(tcp(~flow(40001), 'R', 70001))
+    c.at(3.1).run('connlimit list', counts({}))
+    c.at(3.2).inside(syn(40003))
     c.replay()
 
 
