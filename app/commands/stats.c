@@ -33,8 +33,8 @@ thread_stats(const struct gateway *gw, unsigned int thread)
 	return json_pack(
 		"{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 		"thread", (json_int_t)thread, "role",
-		thread < gw->n_workers ? "worker" : "control", "found", (json_int_t)s.found, "invalid", (json_int_t)s.invalid, "insert",
-		(json_int_t)s.insert, "insert_failed", (json_int_t)s.insert_failed, "race_lost",
+		thread < gw->n_workers ? "worker" : "control", "found", (json_int_t)s.found,
+		"invalid", (json_int_t)s.invalid, "insert", (json_int_t)s.insert, "insert_failed", (json_int_t)s.insert_failed, "race_lost",
 		(json_int_t)s.race_lost, "expired", (json_int_t)s.expired, "deleted",
 		(json_int_t)s.deleted, "early_drop", (json_int_t)s.early_drop, "chain_too_long",
 		(json_int_t)s.chain_too_long, "lookups", (json_int_t)s.lookups, "swept",

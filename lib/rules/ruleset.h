@@ -52,8 +52,9 @@ struct rules_ops {
 	/*
 	 * Worker: weighs a packet by a RULE_LIMIT or RULE_CT_COUNT item, and counts it. Called at
 	 * admission, when k->pkt->ct is the embryo, with k->again, and for a RULE_LIMIT without key
-	 * on every packet that comes to it. Of items with a key, a packet of the other family never comes
-	 * here. Everywhere else a connection counts as within its limits, since it was admitted.
+	 * on every packet that comes to it. Of items with a key, a packet of the other family never
+	 * comes here. Everywhere else a connection counts as within its limits, since it was
+	 * admitted.
 	 */
 	enum rules_weight (*weigh)(void *app, const struct rule_item *item, void *object,
 		struct rules_packet *k);
