@@ -76,7 +76,7 @@ rules_search_start(const struct rules_classifier *c, const struct rules_packet *
 	struct rules_search *s)
 {
 	const struct dimension *d;
-	uint32_t v[RULES_WIDE], row;
+	uint32_t v[RULES_WIDE] = {0}, row;
 	unsigned int i;
 
 	s->n = 0;
