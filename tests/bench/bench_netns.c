@@ -497,7 +497,8 @@ parse_options(struct options *o, int argc, char **argv)
 			o->kernel = true;
 		else if (c == 'q')
 			*o = (struct options){.namespaces = 10, .many = 500, .entries = 10,
-				.rounds = 1, .single_ms = 300, .json = o->json, .kernel = o->kernel};
+				.rounds = 1, .single_ms = 300, .json = o->json,
+				.kernel = o->kernel};
 		else if (c == 'j')
 			o->json = true;
 		else {
