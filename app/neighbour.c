@@ -93,7 +93,7 @@ search(struct neighbour_set *s, const struct link *l, uint8_t family,
 static struct neighbour *
 victim(struct neighbour_set *s, const struct link *l, uint32_t now_ms)
 {
-	struct neighbour *n, *best = NULL;
+	struct neighbour *n, *best = s->n;
 	uint64_t age, best_age = 0;
 
 	for (n = s->n; n < s->n + SET_SIZE; n++) {
@@ -101,7 +101,7 @@ victim(struct neighbour_set *s, const struct link *l, uint32_t now_ms)
 			return n;
 		age = (uint64_t)(n->link == l->id) << 33 | (uint64_t)!n->known << 32 |
 		      (uint32_t)(now_ms - n->heard_ms);
-		if (best == NULL || age > best_age) {
+		if (age > best_age) {
 			best = n;
 			best_age = age;
 		}

@@ -122,8 +122,8 @@ rule_counter_read(const struct rule *r, unsigned int index, uint64_t *packets, u
 	const struct rule_count *c;
 	unsigned int t;
 
-	*packets = start->packets;
-	*bytes = start->bytes;
+	*packets = start == NULL ? 0 : start->packets;
+	*bytes = start == NULL ? 0 : start->bytes;
 	for (t = 0; live != NULL && t < live->ops->threads; t++) {
 		c = &live->count[t * live->stride + index];
 		*packets += __atomic_load_n(&c->packets, __ATOMIC_RELAXED);
