@@ -29,8 +29,10 @@ key_of(const struct rule_key *by)
 /* Memory for the counters is taken with the first rule that counts. */
 static int
 attach_count(struct gateway *gw, struct netns *ns, const struct rule *r,
-	const struct rule_ct_count *s, struct connlimit_count **out, struct sl_err *err)
+	const struct rule_item *item, struct connlimit_count **out, struct sl_err *err)
 {
+	const struct rule_ct_count *s = &item->ct_count;
+	struct connlimit_count *before = rule_object_before(r, item);
 	const struct connlimit_count_config config = {.ns = ns,
 		.by = key_of(&s->by),
 		.limit = s->count,
@@ -41,9 +43,10 @@ attach_count(struct gateway *gw, struct netns *ns, const struct rule *r,
 
 	if (ret == 0)
 		ret = connlimit_netns_init(gw->limits, ns, err);
-	if (ret == 0)
-		ret = connlimit_count_create(gw->limits, &config, out, err);
-	return ret;
+	if (ret != 0)
+		return ret;
+	return before != NULL ? connlimit_count_share(gw->limits, before, &config, out, err)
+			      : connlimit_count_create(gw->limits, &config, out, err);
 }
 
 static int
@@ -69,7 +72,7 @@ limits_attach(struct gateway *gw, struct netns *ns, const struct rule *r,
 	int ret;
 
 	if (item->type == RULE_CT_COUNT) {
-		ret = attach_count(gw, ns, r, &item->ct_count, &count, err);
+		ret = attach_count(gw, ns, r, item, &count, err);
 		*object = ret == 0 ? count : NULL;
 	} else {
 		ret = attach_rate(gw, ns, &item->limit, &rate, err);

@@ -156,6 +156,8 @@ cmd_rule_replace(struct call *c)
 		return sl_refuse(&c->err, -ret, "file: line %u, column %u: %s", e.line, e.column,
 			e.err.msg);
 	ret = check_available(made, &c->err);
+	if (ret == 0 && rule_list_inherit(made, list) != 0)
+		ret = sl_refuse(&c->err, ENOMEM, "out of memory");
 	if (ret != 0) {
 		rule_list_free(made);
 		return ret;

@@ -260,10 +260,31 @@ undo:
 	return ret;
 }
 
+int
+connlimit_count_share(struct connlimit *cl, struct connlimit_count *from,
+	const struct connlimit_count_config *config, struct connlimit_count **out,
+	struct sl_err *err)
+{
+	struct connlimit_count *c = malloc(sizeof(*c));
+
+	if (c == NULL)
+		return no_memory(err);
+	*c = *from;
+	connlimit_count_change(c, config);
+	c->next = cl->count[c->id];
+	cl->count[c->id] = c;
+	*out = c;
+	return 0;
+}
+
 void
 connlimit_count_free(struct connlimit *cl, struct connlimit_count *c)
 {
-	cl->count[c->id] = NULL;
+	struct connlimit_count **at = &cl->count[c->id];
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
 	free(c);
 }
 

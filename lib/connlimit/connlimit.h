@@ -87,6 +87,15 @@ void connlimit_count_change(struct connlimit_count *c,
 	const struct connlimit_count_config *config);
 
 /*
+ * Another count of the same connections as `from`, with a limit of its own; `ns` and `by` have to
+ * be the same. A connection is charged once, by whichever of them it is weighed. Each is freed for
+ * itself; listings show the last made. 0 or -ENOMEM.
+ */
+int connlimit_count_share(struct connlimit *cl, struct connlimit_count *from,
+	const struct connlimit_count_config *config, struct connlimit_count **out,
+	struct sl_err *err);
+
+/*
  * No worker finds it any more (a grace period has passed). Connections that are charged to it keep
  * their counters until they end, out of sight; a later count never meets them.
  */

@@ -83,7 +83,8 @@ struct connlimit_netns {
 };
 
 struct connlimit_count {
-	uint32_t id, gen;
+	uint32_t id, gen;             /* the same of those that share */
+	struct connlimit_count *next; /* made before it, that it shares with; control only */
 	const struct netns *ns;
 	struct connlimit_key by;
 	struct tuple_addr mask;
@@ -101,7 +102,7 @@ struct connlimit {
 	uint32_t max;
 	uint32_t buckets_present; /* how far the table may grow: 2^n, atomic */
 	struct sl_region pool_region, bucket_region;
-	/* control only: counts by id */
+	/* control only: counts by id, the last made of those that share */
 	struct connlimit_count **count;
 	uint32_t *count_gen;
 	uint32_t n_counts;

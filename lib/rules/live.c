@@ -92,7 +92,15 @@ rule_live_make(struct rule *r, struct netns *ns, const struct rules_ops *ops, st
 		return ret;
 	}
 	r->live = live;
+	rule_put(r->before);
+	r->before = NULL;
 	return 0;
+}
+
+void *
+rule_object_before(const struct rule *r, const struct rule_item *item)
+{
+	return r->before != NULL ? r->before->live->object[item - r->item] : NULL;
 }
 
 void

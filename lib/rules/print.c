@@ -77,7 +77,8 @@ print_limit(FILE *f, const struct rule_limit *l, struct print_nft *nft)
 }
 
 static void
-print_ct_count(FILE *f, const struct rule_ct_count *c, struct print_nft *nft)
+print_ct_count(
+	FILE *f, const struct rule_ct_count *c, unsigned int flags, struct print_nft *nft)
 {
 	bool set = c->by.family != 0 && nft != NULL;
 
@@ -86,7 +87,9 @@ print_ct_count(FILE *f, const struct rule_ct_count *c, struct print_nft *nft)
 		print_key(f, &c->by, "&");
 		fputc(' ', f);
 	}
-	fprintf(f, "ct count %s%" PRIu32, c->over ? "over " : "", c->count);
+	fprintf(f, "ct count %s", c->over ? "over " : "");
+	if (!(flags & RULE_TEXT_ALIKE))
+		fprintf(f, "%" PRIu32, c->count);
 	if (set)
 		fputs(" }", f);
 	else if (c->by.family != 0) {
@@ -141,7 +144,7 @@ print_item(FILE *f, const struct rule *r, const struct rule_item *it, unsigned i
 		print_limit(f, &it->limit, nft);
 		break;
 	case RULE_CT_COUNT:
-		print_ct_count(f, &it->ct_count, nft);
+		print_ct_count(f, &it->ct_count, flags, nft);
 		break;
 	case RULE_CT_MARK_SET:
 		if (it->mark_set.from_meta)

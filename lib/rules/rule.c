@@ -71,6 +71,7 @@ rule_put(struct rule *r)
 	if (r == NULL || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	rule_live_free(r);
+	rule_put(r->before);
 	for (i = 0; i < r->n; i++)
 		free_item(&r->item[i]);
 	free(r->item);

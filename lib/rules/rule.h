@@ -10,9 +10,9 @@
  * or protocol (`reject with icmp …`, `reject with tcp reset`, `snat ip to`, `… by ip saddr`): other
  * packets do not match the rule, and go on to the next.
  *
- * Rules are made by rule_parse() and not changed after it, but for `handle` and `live`. They
- * are shared by reference count between the editable list of a namespace (rule_list.h) and what is
- * compiled of it; the last rule_put() frees, what is live too.
+ * Rules are made by rule_parse() and not changed after it, but for `handle`, `live` and `before`.
+ * They are shared by reference count between the editable list of a namespace (rule_list.h) and
+ * what is compiled of it; the last rule_put() frees, what is live too.
  */
 #ifndef RULE_H
 #define RULE_H
@@ -252,6 +252,7 @@ struct rule {
 	uint32_t n;      /* items */
 	struct rule_item *item;
 	struct rule_live *live; /* NULL until the rule is first compiled */
+	struct rule *before;    /* whose counts it goes on with, until it is live; a reference */
 };
 
 struct rule *rule_get(struct rule *r); /* one more reference; returns r */

@@ -32,6 +32,7 @@ int rule_parse(const char *text, size_t len, enum rule_chain chain, struct rule 
 
 /* rule_text() flags */
 #define RULE_TEXT_STATELESS 0x01 /* `counter` without numbers */
+#define RULE_TEXT_ALIKE     0x02 /* no rule text: `ct count` without its number */
 
 /*
  * The rule as `nft list ruleset` of nft 1.0.6 shows it, without handle and newline; live numbers of

@@ -136,6 +136,10 @@ int ruleset_compile(struct ruleset *rs, struct sl_err *err);
 struct ruleset *ruleset_create(const struct rule_list *l, struct netns *ns,
 	const struct rules_ops *ops, struct sl_err *err);
 
+/* For attach(): the object of the same item of the rule whose counts this one goes on with, or
+ * NULL. */
+void *rule_object_before(const struct rule *r, const struct rule_item *item);
+
 /* Frees a set that no worker can see any more; on the control thread. NULL is allowed. */
 void ruleset_free(struct ruleset *rs);
 

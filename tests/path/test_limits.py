@@ -25,6 +25,13 @@ def counts(want):
     return check
 
 
+def limits(want):
+    """The same with the numbers of the limits: {key: (count, limit)}."""
+    def check(result):
+        assert {i['key']: (i['count'], i['limit']) for i in result['items']} == want
+    return check
+
+
 def limited(sluice, path, n, **more):
     return Case(sluice, path, config=CONFIG + LIMIT.format(n), **more)
 
@@ -135,6 +142,35 @@ def test_b06_connections_from_before_the_limit(sluice, tmp_path):
         c.at(5).inside(syn(port))
     c.at(6).run('connlimit list', counts({A.addr: 3}))
     c.at(6).inside(syn(14), drop='rule-drop')
+    c.replay()
+
+
+def test_b06_another_number_keeps_the_counts(sluice, tmp_path):
+    """`rule replace` by a rule that is the same but for its number; by another rule it begins
+    anew, and what ends from before is not subtracted."""
+    text = 'table inet x {{ chain forward {{ type filter hook forward priority filter; {} }} }}'
+    for name, rules in (('two', [LIMIT.format(2)]),
+                        ('one', ['rule add T1 forward udp dport 9 counter', LIMIT.format(1)]),
+                        ('other', [LIMIT.format(1).replace('syn /', 'fin,syn,rst /')])):
+        bare = (rule.strip().removeprefix('rule add T1 forward ') + '\n' for rule in rules)
+        (tmp_path / name).write_text(text.format('\n' + ''.join(bare)))
+    c = limited(sluice, tmp_path, 3)
+    for port in (1, 2, 3):
+        c.at(0).inside(syn(port))
+    c.at(0.1).inside(syn(4), drop='rule-drop')
+    c.at(1).run(f'rule replace T1 {tmp_path}/two').run('connlimit list', counts({A.addr: 3}))
+    c.at(1.1).inside(tcp(flow(1), 'R', 1001))
+    c.at(1.2).inside(syn(4), drop='rule-drop')
+    c.at(1.3).inside(tcp(flow(2), 'R', 1001))
+    c.at(1.4).inside(syn(5))
+    c.at(2).run(f'rule replace T1 {tmp_path}/one').run('connlimit list', limits({A.addr: (2, 1)}))
+    c.at(2.1).inside(tcp(flow(3), 'R', 1001))
+    c.at(2.2).inside(syn(6), drop='rule-drop')
+    c.at(2.3).inside(tcp(flow(5), 'R', 1001))
+    c.at(2.4).inside(syn(6))
+    c.at(3).run(f'rule replace T1 {tmp_path}/other').run('connlimit list', counts({}))
+    c.at(3.1).inside(tcp(flow(6), 'R', 1001))
+    c.at(3.2).run('connlimit list', counts({}))
     c.replay()
 
 
