@@ -57,12 +57,15 @@ enum ct_event { CT_EVENT_NEW, CT_EVENT_UPDATE, CT_EVENT_DESTROY };
  *              CT_CLASH): the same, but it has never been in the table.
  *   closed     a packet has brought a TCP connection to TIME_WAIT or CLOSE. Called under the
  *              entry's lock, so it may take leaf locks only; may be called more than once.
+ *   tcp_state  a packet has changed the state of a TCP connection; likewise under its lock, after
+ *              closed. False: the connection is to be forgotten at once, the packet passes.
  */
 struct ct_ops {
 	void (*destroyed)(void *app, struct ct_thread *t, struct ct_entry *const e[],
 		unsigned int n);
 	void (*aborted)(void *app, struct ct_thread *t, struct ct_entry *e);
 	void (*closed)(void *app, struct ct_thread *t, struct ct_entry *e);
+	bool (*tcp_state)(void *app, struct ct_thread *t, struct ct_entry *e);
 	/*
 	 * Called while ct_listen() is on, may be NULL without it: NEW before anyone else can find
 	 * the entry (under its stripes), UPDATE under its lock, DESTROY by the owner of the

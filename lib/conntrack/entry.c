@@ -355,7 +355,8 @@ tell_tracked(struct ct_thread *t, const struct ct_entry *e, const struct pkt *p,
 	uint16_t old_status) SL_REQUIRES(&e->lock)
 {
 	const struct ct_proto *proto = ct_proto_of(e->orig.tuple.family, e->orig.tuple.proto);
-	unsigned int changed = e->status != old_status ? CT_CHANGED_STATUS : 0;
+	unsigned int changed =
+		(e->status ^ old_status) & CT_STATUS_TOLD ? CT_CHANGED_STATUS : 0;
 
 	if (proto->state_name != NULL && p->ct_state_old != p->ct_state_new)
 		changed |= CT_CHANGED_STATE;
@@ -370,6 +371,20 @@ tcp_closed(const struct ct_entry *e, const struct pkt *p)
 {
 	return p->tuple.proto == IPPROTO_TCP && (e->proto.tcp.state == CT_TCP_TIME_WAIT ||
 							e->proto.tcp.state == CT_TCP_CLOSE);
+}
+
+static inline bool
+tcp_moved(const struct pkt *p)
+{
+	return p->tuple.proto == IPPROTO_TCP && p->ct_state_old != p->ct_state_new;
+}
+
+static bool
+state_welcome(struct ct_thread *t, struct ct_entry *e) SL_REQUIRES(&e->lock)
+{
+	const struct ct_ops *ops = &t->ct->ops;
+
+	return ops->tcp_state == NULL || ops->tcp_state(ops->app, t, e);
 }
 
 /* For the rules, as it was before this packet. */
@@ -401,6 +416,8 @@ run_machine(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct
 			account(e, p->ct_dir, p);
 		if (unlikely(tcp_closed(e, p)) && v == CT_PROTO_OK && t->ct->ops.closed != NULL)
 			t->ct->ops.closed(t->ct->ops.app, t, e);
+		if (unlikely(tcp_moved(p)) && !state_welcome(t, e))
+			v = CT_PROTO_KILL;
 	} else if (v == CT_PROTO_KILL && knobs->acct) {
 		account(e, p->ct_dir, p);
 	}

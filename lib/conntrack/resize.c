@@ -3,10 +3,10 @@
  * Resize while traffic flows, driven by the control thread in slices, between which it does other
  * things. New lines are made, and with the first slice hung beside the old; then stripe after
  * stripe is copied under its lock; from then on its writers use the new lines (lines_of() in
- * table.c). Readers look into the old lines and then into the new ones: what was
- * copied they find in either, what came later in the new. When all stripes have moved the new lines
- * are published, and the old ones are freed after a grace period, when no worker can be reading
- * them or their overflow lines.
+ * table.c). Readers look into the old lines and then into the new ones: what was copied they find
+ * in either, what came later in the new. When all stripes have moved the new lines are published,
+ * and the old ones are freed after a grace period, when no worker can be reading them or their
+ * overflow lines.
  */
 #include "private.h"
 
@@ -24,7 +24,7 @@ ct_resize_start(struct ct *ct, uint32_t buckets, struct sl_err *err)
 		return ret;
 	if (ct->resizing != NULL || ct->retired != NULL)
 		return sl_refuse(err, EBUSY,
-			"nf_conntrack_buckets: the table is being resized: wait for the end");
+			"nf_conntrack_buckets: the table is being resized: wait for its end");
 	ret = sl_region_grow(&ct->overflow_region,
 		(size_t)ct->line_ids.limit * sizeof(struct ct_line), err);
 	if (ret == 0)

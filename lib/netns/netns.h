@@ -76,6 +76,7 @@ struct netns {
 	struct nat_netns *nat;     /* lib/nat's; NULL: none. RCU */
 	struct own_set *own;       /* the application's: addresses of NAT; NULL: none. RCU */
 	struct connlimit_netns *limits; /* lib/connlimit's; NULL: none. RCU */
+	struct tcp_netns *tcp;     /* lib/tcp_ehash's; NULL: none. RCU */
 	/* control only */
 	unsigned int n_links;
 	void *app;          /* the application's, e.g. its list of links */

@@ -112,7 +112,7 @@ next_random(uint64_t *s)
 static void
 fill_frame(struct rte_mbuf *m, unsigned int port, uint64_t random)
 {
-	uint8_t *f = (uint8_t *)rte_pktmbuf_append(m, FRAME_LEN);
+	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *);
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(void *)(f + IP_AT);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(ip + 1);
 	struct payload load = {MAGIC, (uint16_t)port, (uint16_t)(1 + random % (VLANS - 1))};
@@ -121,6 +121,8 @@ fill_frame(struct rte_mbuf *m, unsigned int port, uint64_t random)
 	rte_be16_t client = rte_cpu_to_be_16((uint16_t)(1000 + (random >> 24) % 8));
 	rte_be16_t server = rte_cpu_to_be_16(53);
 
+	m->data_len = FRAME_LEN;
+	m->pkt_len = FRAME_LEN;
 	memset(f, 0, FRAME_LEN);
 	f[5] = 1;
 	f[11] = 2;

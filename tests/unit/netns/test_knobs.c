@@ -61,6 +61,7 @@ static const struct {
 	{"sluice.icmp_inner_checksum", "1"},
 	{"sluice.invalid", "auto"},
 	{"sluice.ratelimit_keys", "4096"},
+	{"sluice.reject_rate", "1000"},
 };
 
 static void

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many connections of a namespace may be half open, and how many in TIME_WAIT: the SYN backlog
+ * and the TIME_WAIT buckets that the kernel has for its own listeners, here for forwarded flows.
+ *
+ * Each thread counts for itself, and the sum is the number. So it is exact when quiet; while
+ * several threads admit at once it can be exceeded by as many as there are threads but one. That a
+ * connection was counted is a flag in its entry, so what began before there was a limit is never
+ * given back.
+ */
+#ifndef TCP_LIMIT_H
+#define TCP_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "entry.h"
+
+/* Written by one thread, read by all. */
+struct tcp_count {
+	int64_t half_open, time_wait; /* counted less given back by this thread */
+	uint64_t backlog_full;        /* SYNs that found the backlog full */
+	uint64_t time_wait_full;      /* connections forgotten, for want of buckets */
+	uint64_t cookies_sent, cookies_good, cookies_bad;
+} __rte_cache_aligned;
+
+/* Of a namespace: netns.tcp, made when it is first needed and kept as long as the namespace. */
+struct tcp_netns {
+	unsigned int threads;
+	struct tcp_count count[];
+};
+
+struct tcp_netns *tcp_netns_new(unsigned int threads); /* NULL: no memory */
+void tcp_netns_free(struct tcp_netns *tn);             /* NULL is left alone */
+
+/* The sums of all threads. */
+void tcp_netns_totals(const struct tcp_netns *tn, struct tcp_count *out);
+
+/* ---- worker ---- */
+
+/* A connection that begins, an embryo. False: `max` are half open already. */
+bool tcp_limit_open(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e, uint32_t max);
+
+/*
+ * The state of a connection has changed; under its lock. False: it is in TIME_WAIT, of which there
+ * are `max_time_wait` already, so it is to be forgotten.
+ */
+bool tcp_limit_state(
+	struct tcp_netns *tn, unsigned int thread, struct ct_entry *e, uint32_t max_time_wait);
+
+/* The connection is over: gives back what it was counted for. */
+void tcp_limit_release(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e);
+
+#endif
