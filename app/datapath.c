@@ -20,6 +20,7 @@
 #include "link.h"
 #include "parse.h"
 #include "port.h"
+#include "station.h"
 #include "trace.h"
 #include "translate.h"
 #include "worker.h"
@@ -277,7 +278,9 @@ forward(struct worker *w, struct pkt *p)
 		datapath_own(w, p);
 	if (unlikely(p->flags & PKT_DROPPED))
 		return;
-	if (likely(p->out == NULL))
+	if (unlikely(translate_on(p->ns)) && p->ct != NULL)
+		p->out = station_out(p);
+	else if (likely(p->out == NULL))
 		p->out = link_peer(p->in);
 	if (unlikely(p->rules != NULL) && !(p->flags & PKT_CT_NEW)) {
 		datapath_filter(w, p);

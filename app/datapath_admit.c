@@ -6,6 +6,8 @@
  */
 #include "datapath_rules.h"
 #include "link.h"
+#include "own.h"
+#include "station.h"
 #include "translate.h"
 
 /* The embryo goes, and with it what it holds. */
@@ -17,12 +19,75 @@ refuse(struct worker *w, struct pkt *p, enum sl_drop reason)
 	return CT_DROP;
 }
 
+/* Of the rules of an admission: the source that is wanted, and the link it is wanted for. */
+struct source {
+	const struct rule_nat *nat;
+	const struct link *out;
+};
+
+static enum ct_verdict
+prerouting(struct worker *w, struct pkt *p, struct rules_packet *k)
+{
+	struct rules_result r;
+
+	datapath_eval(w, RULE_PREROUTING, k, &r);
+	if (r.verdict == RULES_DROP)
+		return refuse(w, p, r.reason);
+	if (r.verdict != RULES_NAT)
+		return CT_OK;
+	if (translate_dst(w, p, r.item->nat) != CT_OK)
+		return CT_DROP;
+	rules_view(k);
+	return CT_OK;
+}
+
 /*
- * The chains that see the first packet of a connection, in netfilter's order. What forward says is
- * kept in the entry. *src is set to the statement that postrouting came to.
+ * A connection that leaves where it came from has the source that it would have beyond the other
+ * link, if it would have another there: both ends know each other by public addresses (RFC 4787,
+ * REQ-9). Else what the rules say of its own link.
  */
 static enum ct_verdict
-ask_rules(struct worker *w, struct pkt *p, const struct rule_nat **src)
+postrouting(struct worker *w, struct pkt *p, struct rules_packet *k, struct source *src)
+{
+	const struct link *peer = link_peer(p->in);
+	struct rules_result r;
+
+	src->out = p->out;
+	if (unlikely(p->out == p->in) && peer != NULL) {
+		k->out_name = peer->name;
+		datapath_eval(w, RULE_POSTROUTING, k, &r);
+		k->out_name = p->out->name;
+		if (r.verdict == RULES_NAT) {
+			src->nat = r.item->nat;
+			src->out = peer;
+			return CT_OK;
+		}
+	}
+	datapath_eval(w, RULE_POSTROUTING, k, &r);
+	if (r.verdict == RULES_DROP)
+		return refuse(w, p, r.reason);
+	if (r.verdict == RULES_NAT)
+		src->nat = r.item->nat;
+	return CT_OK;
+}
+
+/* It is for the gateway itself, and nothing has translated it: it ends here, and must not come back
+ * over the wire. */
+static bool
+ends_here(const struct pkt *p)
+{
+	const struct tuple *orig = &p->ct->orig.tuple;
+
+	return unlikely(own_any(p->in)) && !(p->ct->status & CT_DST_NAT) &&
+	       own_address(p->in, orig->family, &orig->dst);
+}
+
+/*
+ * The chains that see the first packet of a connection, in netfilter's order. What forward says is
+ * kept in the entry.
+ */
+static enum ct_verdict
+ask_rules(struct worker *w, struct pkt *p, struct source *src)
 {
 	struct rules_packet k = datapath_rules_packet(w, p);
 	const struct ruleset *rs = p->rules;
@@ -30,18 +95,11 @@ ask_rules(struct worker *w, struct pkt *p, const struct rule_nat **src)
 
 	k.admission = true;
 	rules_view(&k);
-	if (rs->nat) {
-		datapath_eval(w, RULE_PREROUTING, &k, &r);
-		if (r.verdict == RULES_DROP)
-			return refuse(w, p, r.reason);
-		if (r.verdict == RULES_NAT) {
-			if (translate_dst(w, p, r.item->nat) != CT_OK)
-				return CT_DROP;
-			rules_view(&k);
-		}
-	}
-	if (p->out == NULL)
-		p->out = link_peer(p->in);
+	if (rs->nat && prerouting(w, p, &k) != CT_OK)
+		return CT_DROP;
+	if (ends_here(p))
+		return refuse(w, p, SL_DROP_OWN_ADDRESS);
+	p->out = station_egress(w, p);
 	k.out_name = p->out != NULL ? p->out->name : NULL;
 	if (rs->forward) {
 		datapath_eval(w, RULE_FORWARD, &k, &r);
@@ -50,13 +108,8 @@ ask_rules(struct worker *w, struct pkt *p, const struct rule_nat **src)
 		if (r.verdict == RULES_DROP)
 			return refuse(w, p, r.reason);
 	}
-	if (rs->nat) {
-		datapath_eval(w, RULE_POSTROUTING, &k, &r);
-		if (r.verdict == RULES_DROP)
-			return refuse(w, p, r.reason);
-		if (r.verdict == RULES_NAT)
-			*src = r.item->nat;
-	}
+	if (rs->nat && postrouting(w, p, &k, src) != CT_OK)
+		return CT_DROP;
 	ct_verdict_set(p, false, ruleset_stamp(rs, false));
 	return CT_OK;
 }
@@ -64,7 +117,7 @@ ask_rules(struct worker *w, struct pkt *p, const struct rule_nat **src)
 enum ct_verdict
 datapath_admit(struct worker *w, struct pkt *p)
 {
-	const struct rule_nat *src = NULL;
+	struct source src = {NULL, NULL};
 	enum ct_verdict v;
 
 	if (unlikely(!netns_alive(p->ns))) {
@@ -72,7 +125,11 @@ datapath_admit(struct worker *w, struct pkt *p)
 		return CT_DROP;
 	}
 	v = ct_begin(w->ct, p, w->now);
-	if (v == CT_OK && unlikely(p->rules != NULL))
+	if (v != CT_OK)
+		return v;
+	if (unlikely(p->rules != NULL))
 		v = ask_rules(w, p, &src);
-	return v == CT_OK ? translate_commit(w, p, src) : v;
+	else if (ends_here(p))
+		v = refuse(w, p, SL_DROP_OWN_ADDRESS);
+	return v == CT_OK ? translate_commit(w, p, src.nat, src.out) : v;
 }

@@ -6,6 +6,7 @@
 
 #include "err.h"
 #include "event_rule.h"
+#include "own_rules.h"
 #include "rule_limits.h"
 #include "ruleset.h"
 #include "task.h"
@@ -81,6 +82,10 @@ netns_rules_publish(struct gateway *gw, struct netns *ns, const struct rule_list
 	rs = ruleset_create(l, ns, gw->rules_ops, err);
 	if (rs == NULL)
 		return -EINVAL;
+	if (own_rules_replace(ns, l, err) != 0) {
+		ruleset_free(rs);
+		return -ENOMEM;
+	}
 	free_later(ruleset_publish(ns, rs));
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "link.h"
 #include "link_address.h"
 #include "rule.h"
+#include "station.h"
 #include "task.h"
 #include "worker.h"
 
@@ -204,18 +205,23 @@ translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n)
 }
 
 enum ct_verdict
-translate_commit(struct worker *w, struct pkt *p, const struct rule_nat *n)
+translate_commit(
+	struct worker *w, struct pkt *p, const struct rule_nat *n, const struct link *out)
 {
 	const struct tuple *reply = &p->ct->reply.tuple;
 	struct nat_request r;
 
 	if (likely(!translate_on(p->ns)))
 		return ct_commit(w->ct, p);
+	if (unlikely(!station_admit(w, p))) {
+		nat_abort(thread_of(w), p);
+		return CT_DROP;
+	}
 	if (n == NULL)
 		return nat_commit(thread_of(w), p, NULL);
 	request_init(&r, n);
 	if (n->type == RULE_MASQUERADE) {
-		if (!to_link(&r, link_peer(p->in), reply->family, &reply->src))
+		if (!to_link(&r, out, reply->family, &reply->src))
 			return no_address(w, p);
 		r.flags |= NAT_MASQUERADE;
 	}
@@ -231,7 +237,7 @@ translate_burst(struct worker *w, struct pkt *p, unsigned int n)
 	for (; p < end; p++) {
 		if (p->flags & PKT_DROPPED || p->ct == NULL || !translate_on(p->ns))
 			continue;
-		if (unlikely(!nat_rewrite(t, p)))
+		if (unlikely(!station_write(w, p) || !nat_rewrite(t, p)))
 			datapath_drop(w, p, p->reason);
 	}
 }

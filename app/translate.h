@@ -44,8 +44,10 @@ void translate_forget(struct gateway *gw, const struct link_address *address);
 enum ct_verdict translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n);
 
 /* The end of an admission: commits the embryo with the source that postrouting asks for (NULL: with
- * its own), in a namespace that translates or not. Verdicts as nat_commit() has them. */
-enum ct_verdict translate_commit(struct worker *w, struct pkt *p, const struct rule_nat *n);
+ * its own), in a namespace that translates or not. `out`: the link that the statement is for, whose
+ * address masquerade takes. Verdicts as nat_commit() has them. */
+enum ct_verdict translate_commit(
+	struct worker *w, struct pkt *p, const struct rule_nat *n, const struct link *out);
 
 /* The stage behind forward: rewrites what is translated of n packets. */
 void translate_burst(struct worker *w, struct pkt *p, unsigned int n);

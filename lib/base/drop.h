@@ -52,6 +52,8 @@
 	/* translation */                                                                          \
 	X(NAT_EXHAUSTED, "nat-exhausted", "no address and port of the rule's range is free")       \
 	X(NAT_NO_ADDRESS, "nat-no-address", "the link has no address to translate to")             \
+	X(OWN_ADDRESS, "own-address", "for an address of the gateway, and nothing translates it")  \
+	X(NEIGHBOUR_UNKNOWN, "neighbour-unknown", "where its host is on the link is not known")    \
 	X(INVALID_NAT, "invalid-nat", "INVALID, in a namespace that translates")                   \
 	/* transmit */                                                                             \
 	X(TOO_BIG, "too-big", "longer than the egress link's MTU, and not to be fragmented")       \

@@ -117,7 +117,7 @@ void ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n);
 void ct_lookup_finish(struct ct_thread *t, struct pkt *p);
 void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 
-/* After match: fetches the other direction of the candidate too, for who translates by it. */
+/* After match: fetches what else of the candidate its translation is read from. */
 void ct_lookup_other(struct ct_thread *t, const struct pkt *p);
 
 enum ct_verdict {

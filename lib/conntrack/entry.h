@@ -40,8 +40,9 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 #define CT_SRC_NAT      0x0004
 #define CT_DST_NAT      0x0008
 #define CT_UDP_STREAM   0x0010 /* the stream timeout holds */
-#define CT_HALF_OPEN    0x0020 /* counted so by lib/tcp_ehash; as the next, not for listings */
+#define CT_HALF_OPEN    0x0020 /* counted so by lib/tcp_ehash; as the next two, not for listings */
 #define CT_TIME_WAITING 0x0040
+#define CT_HAIRPIN      0x0080 /* leaves on the link that it came in on */
 #define CT_NEEDS_ROOM   0x8000 /* EMBRYO: another has to go before it can be inserted */
 
 #define CT_STATUS_TOLD (CT_SEEN_REPLY | CT_ASSURED | CT_SRC_NAT | CT_DST_NAT | CT_UDP_STREAM)

@@ -113,6 +113,8 @@ ct_lookup_other(struct ct_thread *t, const struct pkt *p)
 	const struct ct_entry *e = &t->ct->pool[p->ct_ref >> 1];
 
 	rte_prefetch0(p->ct_ref & 1 ? &e->orig : &e->reply);
+	if (p->ct_ref & 1)
+		rte_prefetch0(&e->ns);
 }
 
 /* One line further in the chain of a packet whose head line had nothing. */

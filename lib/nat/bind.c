@@ -301,7 +301,7 @@ nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
 	else if (r->flags & NAT_ADDR)
 		range_address(t, orig, r, 0, &s.cand.dst);
 	if (r->flags & NAT_MASQUERADE)
-		nat_slot(p->ct)->flags |= NAT_SLOT_MASQUERADE;
+		nat_slot(p->ct)->end[CT_ORIGINAL].flags |= NAT_SLOT_MASQUERADE;
 	v = try_first(&s, r);
 	if (v == CT_CLASH)
 		v = try_addresses(&s, r);

@@ -186,6 +186,6 @@ nat_masqueraded(const struct ct_view *v, const void *arg)
 
 	return v->entry.ns->id == a->ns_id && v->entry.ns_gen == a->ns_gen &&
 	       v->entry.status & CT_SRC_NAT &&
-	       nat_slot_const(&v->entry)->flags & NAT_SLOT_MASQUERADE &&
+	       nat_slot_const(&v->entry)->end[CT_ORIGINAL].flags & NAT_SLOT_MASQUERADE &&
 	       reply->family == a->family && memcmp(&reply->dst, &a->addr, sizeof(a->addr)) == 0;
 }

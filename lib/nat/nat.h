@@ -152,12 +152,16 @@ bool nat_masqueraded(const struct ct_view *v, const void *nat_address);
 
 #define NAT_SLOT_MASQUERADE 0x01 /* the source's new address is the egress link's */
 
+struct nat_end {
+	uint8_t mac[6]; /* where its packets come from, as first seen; zero: not known. The app's */
+	uint8_t flags;  /* of the original source: NAT_SLOT_… */
+	uint8_t unused;
+};
+
 struct nat_slot {
-	uint8_t mac[2][6];  /* of both ends as first seen, by direction of who sends; the app's */
-	uint32_t source;    /* its reference to a by-source mapping (source.h); 0: none */
-	uint32_t block;     /* its reference to a port block; 0: none */
-	uint8_t flags;      /* NAT_SLOT_… */
-	uint8_t unused[3];
+	struct nat_end end[2]; /* by direction of who sends; each is one word of nat[] */
+	uint32_t source;       /* its reference to a by-source mapping (source.h); 0: none */
+	uint32_t block;        /* its reference to a port block; 0: none */
 };
 
 _Static_assert(sizeof(struct nat_slot) == sizeof(((struct ct_entry *)0)->nat), "as entry.h has it");

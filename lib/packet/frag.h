@@ -123,16 +123,16 @@ uint32_t frag_train_longest(const struct frag_train *train, uint32_t *first);
  * the sender had it before it was fragmented (an IPv6 fragment header is left out). The first
  * segment is from the pool and has the headers; the payload lies in the fragments themselves.
  * For parse_view(); it must not be sent or freed, and is gone with frag_train_next() and
- * frag_train_free(). Of its first segment addresses, identification and transport header may be
- * changed, if frag_train_update() is called then. NULL, with the reason to drop the datagram
- * for, when the pool is empty, or the whole would be longer than a packet can be, or its headers
- * than a buffer.
+ * frag_train_free(). Of its first segment MAC and IP addresses, identification and transport
+ * header may be changed, if frag_train_update() is called then. NULL, with the reason to drop the
+ * datagram for, when the pool is empty, or the whole would be longer than a packet can be, or its
+ * headers than a buffer.
  */
 struct rte_mbuf *frag_train_view(
 	struct frag_train *train, struct rte_mempool *pool, enum sl_drop *reason);
 
-/* Brings what was changed in the view into the fragments, wherever it lies: the addresses and the
- * IPv4 identification into each, payload into the one that has it. */
+/* Brings what was changed in the view into the fragments, wherever it lies: MAC and IP addresses
+ * and the IPv4 identification into each, payload into the one that has it. */
 void frag_train_update(struct frag_train *train);
 
 /* A fragment's tags as pkt has them. */

@@ -207,6 +207,7 @@ void
 frag_train_update(struct frag_train *d)
 {
 	struct frag *f = &d->table->frag[d->first[0]];
+	const uint8_t *macs = rte_pktmbuf_mtod(d->view, const uint8_t *);
 	const uint8_t *l3 = rte_pktmbuf_mtod_offset(d->view, const uint8_t *, l3_off(f));
 	const uint8_t *payload = rte_pktmbuf_mtod_offset(d->view, const uint8_t *,
 		f->hdr - (d->key.family == TUPLE_IPV6 ? RTE_IPV6_FRAG_HDR_SIZE : 0u));
@@ -217,6 +218,7 @@ frag_train_update(struct frag_train *d)
 
 		f = &d->table->frag[i];
 		ip = fragment_l3(f);
+		memcpy(ip - l3_off(f), macs, 2 * RTE_ETHER_ADDR_LEN);
 		if (d->key.family == TUPLE_IPV4)
 			update_ip4((struct rte_ipv4_hdr *)(void *)ip, (const void *)l3);
 		else

@@ -55,6 +55,12 @@ def ether(payload, **fields):
     return raw(Ether(src=MAC_IN, dst=MAC_OUT, **fields) / payload)
 
 
+def home(frame):
+    """The frame as it goes on to where the other direction came from, by the entry of a translated
+    connection; on a wire the sender says where."""
+    return bytes.fromhex(MAC_IN.replace(':', '')) + frame[6:]
+
+
 def tcp_segment(flow, flags, seq=0, ack=0, data=b'', **fields):
     return TCP(sport=flow.src.port, dport=flow.dst.port, flags=flags, seq=seq % 2**32,
                ack=ack % 2**32, window=fields.pop('win', 65535), **fields) / Raw(data)

@@ -3,7 +3,7 @@
 from scapy.all import ICMP, Ether
 
 from harness import CONFIG, Case
-from packets import A, B, C, S, S2, Host, ping, pong, tcp, udp
+from packets import A, B, C, S, S2, Host, home, ping, pong, tcp, udp
 
 P = Host('203.0.113.1')
 V = Host('203.0.113.80')
@@ -18,7 +18,7 @@ def translated(sluice, path, rules=SNAT, **more):
 def established(c, port=40000):
     c.at(0).inside(tcp(A(port) > S(80), 'S', 1000), becomes=tcp(P(port) > S(80), 'S', 1000))
     c.at(0.1).outside(tcp(S(80) > P(port), 'SA', 5000, 1001),
-                      becomes=tcp(S(80) > A(port), 'SA', 5000, 1001))
+                      becomes=home(tcp(S(80) > A(port), 'SA', 5000, 1001)))
     c.at(0.2).inside(tcp(A(port) > S(80), 'A', 1001, 5001),
                      becomes=tcp(P(port) > S(80), 'A', 1001, 5001))
 
@@ -80,7 +80,7 @@ def test_b52_one_id_of_three_hosts(sluice, tmp_path):
     back = translated(sluice, tmp_path)
     for host, at in hosts.items():
         back.at(at).inside(ping(host > S, 500), becomes=ping(P > S, ids[at]))
-        back.at(at + 5).outside(pong(S > P, ids[at]), becomes=pong(S > host, 500))
+        back.at(at + 5).outside(pong(S > P, ids[at]), becomes=home(pong(S > host, 500)))
     back.replay()
 
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ends of a connection are written while it is an embryo, or under its lock, each as one word.
+ * Packets read them without the lock, before the rewrite looks whether the entry is still theirs.
+ */
+#include "station.h"
+
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include "link_address.h"
+#include "nat.h"
+#include "neighbour.h"
+#include "worker.h"
+
+#define UNLOCKED __attribute__((no_sanitize_thread))
+
+static struct rte_ether_hdr *
+frame_of(const struct pkt *p)
+{
+	return rte_pktmbuf_mtod(p->mbuf, struct rte_ether_hdr *);
+}
+
+/* False: it is not known. */
+UNLOCKED static bool
+read_end(const struct ct_entry *e, unsigned int dir, struct rte_ether_addr *mac)
+{
+	uint64_t word = *(const volatile uint64_t *)&e->nat[dir];
+	struct nat_end end;
+
+	memcpy(&end, &word, sizeof(end));
+	memcpy(mac, end.mac, sizeof(*mac));
+	return !rte_is_zero_ether_addr(mac);
+}
+
+UNLOCKED static void
+write_end(struct ct_entry *e, unsigned int dir, const struct rte_ether_addr *mac)
+{
+	struct nat_end end = nat_slot(e)->end[dir];
+	uint64_t word;
+
+	memcpy(end.mac, mac, sizeof(end.mac));
+	memcpy(&word, &end, sizeof(word));
+	*(volatile uint64_t *)&e->nat[dir] = word;
+}
+
+/* The gateway's own, by which the sender does not say whose station it means. */
+static bool
+to_gateway(const struct pkt *p)
+{
+	return rte_is_same_ether_addr(&frame_of(p)->dst_addr, &p->in->mac);
+}
+
+static bool
+find(struct worker *w, struct pkt *p, struct link *out, const struct tuple *to,
+	struct rte_ether_addr *mac)
+{
+	if (out != NULL && neighbour_find(w, out, to->family, &to->src, mac))
+		return true;
+	p->reason = SL_DROP_NEIGHBOUR_UNKNOWN;
+	return false;
+}
+
+/* ---- admission ---- */
+
+/* Both links have the destination in the same prefix: asks on both, and goes by who answers. */
+static bool
+is_neighbour(struct worker *w, struct pkt *p, struct link *peer, const struct tuple *to)
+{
+	struct rte_ether_addr mac;
+	bool here = neighbour_find(w, p->in, to->family, &to->src, &mac);
+
+	return here && !neighbour_find(w, peer, to->family, &to->src, &mac);
+}
+
+static bool
+turns_back(struct worker *w, struct pkt *p, struct link *peer)
+{
+	const struct tuple *to = &p->ct->reply.tuple;
+	int here = link_on_link(p->in, to->family, &to->src), there = -1;
+
+	if (here < 0 || link_has_address(p->in, to->family, &to->src))
+		return false;
+	if (peer != NULL)
+		there = link_on_link(peer, to->family, &to->src);
+	return here != there ? here > there : is_neighbour(w, p, peer, to);
+}
+
+struct link *
+station_egress(struct worker *w, struct pkt *p)
+{
+	struct link *peer = link_peer(p->in);
+
+	if (likely(!(p->ct->status & CT_DST_NAT)) || !turns_back(w, p, peer))
+		return peer;
+	p->ct->status |= CT_HAIRPIN;
+	return p->in;
+}
+
+bool
+station_admit(struct worker *w, struct pkt *p)
+{
+	struct rte_ether_addr mac;
+
+	write_end(p->ct, CT_ORIGINAL, &frame_of(p)->src_addr);
+	if (likely(!(p->ct->status & CT_HAIRPIN) && !to_gateway(p)))
+		return true;
+	if (!find(w, p, station_out(p), &p->ct->reply.tuple, &mac))
+		return false;
+	write_end(p->ct, CT_REPLY, &mac);
+	return true;
+}
+
+/* ---- every packet ---- */
+
+/* The first answer says where the responder is. */
+static void
+learn(struct pkt *p)
+{
+	const struct rte_ether_addr *from = &frame_of(p)->src_addr;
+	struct ct_entry *e = p->ct;
+	struct rte_ether_addr known;
+
+	if (likely(read_end(e, CT_REPLY, &known)) || p->flags & PKT_ICMP_ERROR ||
+		!rte_is_unicast_ether_addr(from))
+		return;
+	sl_lock(&e->lock);
+	if (__atomic_load_n(&e->life, __ATOMIC_RELAXED) == CT_LIVE &&
+		__atomic_load_n(&e->gen, __ATOMIC_RELAXED) == p->ct_gen)
+		write_end(e, CT_REPLY, from);
+	sl_unlock(&e->lock);
+}
+
+UNLOCKED bool
+station_write(struct worker *w, struct pkt *p)
+{
+	uint16_t status = __atomic_load_n(&p->ct->status, __ATOMIC_RELAXED);
+	bool answer = p->ct_dir == CT_REPLY && status & (CT_SRC_NAT | CT_DST_NAT);
+	bool must = status & CT_HAIRPIN || to_gateway(p);
+	struct rte_ether_addr mac;
+	struct tuple to;
+
+	if (answer)
+		learn(p);
+	if (!must && !answer)
+		return true;
+	if (unlikely(!read_end(p->ct, p->ct_dir ^ 1u, &mac))) {
+		to = *ct_tuple(p->ct, p->ct_dir ^ 1u);
+		if (!must)
+			return true;
+		if (!find(w, p, p->out, &to, &mac))
+			return false;
+	}
+	frame_of(p)->dst_addr = mac;
+	if (status & CT_HAIRPIN)
+		frame_of(p)->src_addr = p->in->mac;
+	return true;
+}
