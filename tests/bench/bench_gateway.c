@@ -11,10 +11,12 @@
 
 #include "bench.h"
 #include "bench_capture.h"
+#include "bench_rules.h"
 #include "err.h"
 #include "frag.h"
 #include "link.h"
 #include "port.h"
+#include "rule_limits.h"
 #include "worker.h"
 
 #define WARM_UP_MS 20u
@@ -54,10 +56,11 @@ make_netns(struct bench_gateway *b, const struct bench_gateway_config *c)
 	if (netns_create_batch(b->gw.netns, &name, 1, netns_init_ns(b->gw.netns), &b->ns, &err) < 0)
 		bench_die("%s", err.msg);
 	knobs_default(&k);
-	k.ct_max = c->max_entries;
+	k.ct_max = k.connlimit_max = c->max_entries;
 	if (c->udp_timeout != 0)
 		k.udp_timeout = c->udp_timeout * SL_MSEC_PER_SEC;
-	if (netns_set_knobs(b->ns, &k, &err) < 0)
+	if (netns_set_knobs(b->ns, &k, &err) < 0 ||
+		netns_set_knobs(netns_init_ns(b->gw.netns), &k, &err) < 0)
 		bench_die("%s", err.msg);
 }
 
@@ -90,7 +93,11 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	struct ct_config config = {.max_entries = c->max_entries,
 		.buckets = c->buckets,
 		.threads = 2,
-		.hash = SL_HASH_AUTO};
+		.hash = SL_HASH_AUTO,
+		.ops = {.destroyed = limits_destroyed,
+			.aborted = limits_aborted,
+			.closed = limits_aborted,
+			.app = &b->gw}};
 	const struct frag_config frag = {.fragments = 1024, .owners = NETNS_MAX};
 	struct sl_err err;
 
@@ -102,6 +109,7 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	if (b->gw.ct == NULL)
 		bench_die("%s", err.msg);
 	b->gw.ct_control = ct_thread(b->gw.ct, 1);
+	bench_rules_prepare(&b->gw);
 	b->gw.frag = frag_create(&frag, &err);
 	if (b->gw.frag == NULL)
 		bench_die("%s", err.msg);
@@ -113,6 +121,8 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	b->sink = make_port(b, "sink", "net_null_sink,no-rx=1");
 	make_wire(b, "client-in", "client-out", BENCH_VLAN_CLIENT);
 	make_wire(b, "server-in", "server-out", BENCH_VLAN_SERVER);
+	if (c->rules > 0 || c->limit)
+		bench_rules_publish(&b->gw, b->ns, c->rules, c->limit);
 	if (on_worker(b, get_clock, &b->worker_clock) != 0)
 		bench_die("no clock of the worker's processor time");
 }
@@ -130,6 +140,7 @@ bench_gateway_close(struct bench_gateway *b)
 	ct_walk_start(b->gw.ct, &w, sl_now_monotonic());
 	while (ct_purge_slice(b->gw.ct_control, &w, 1u << 16, &destroyed))
 		;
+	bench_rules_end(&b->gw, b->ns);
 	netns_free_batch(b->gw.netns, &b->ns, 1);
 	if (port_delete(&b->gw, "source", &err) < 0 || port_delete(&b->gw, "sink", &err) < 0)
 		bench_die("%s", err.msg);

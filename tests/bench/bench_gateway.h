@@ -17,6 +17,8 @@ struct bench_gateway_config {
 	unsigned int lcore; /* of the worker */
 	uint32_t max_entries, buckets;
 	uint32_t udp_timeout; /* seconds; 0: the default */
+	uint32_t rules;       /* see bench_rules.h; 0: none */
+	bool limit;
 	const char *source;   /* devargs */
 };
 

@@ -46,7 +46,8 @@ struct options {
 	unsigned int n_flows, tests, ms, rounds, seconds, buckets_per_entry;
 	unsigned int worker_core, control_core;
 	uint32_t max_entries; /* of `new` */
-	bool udp, json, no_huge;
+	uint32_t rules;
+	bool udp, limit, json, no_huge;
 };
 
 struct bed {
@@ -124,6 +125,8 @@ open_established(struct bed *b, struct bench_gateway *g, uint32_t flows)
 		.lcore = 1,
 		.max_entries = flows,
 		.buckets = flows * b->o->buckets_per_entry,
+		.rules = b->o->rules,
+		.limit = b->o->limit,
 		.source = devargs};
 	int fd;
 
@@ -298,6 +301,8 @@ measure_new(struct bed *b)
 		.max_entries = b->o->max_entries,
 		.buckets = b->o->max_entries * b->o->buckets_per_entry,
 		.udp_timeout = 1,
+		.rules = b->o->rules,
+		.limit = b->o->limit,
 		.source = "gen,synflood,udp=1,csum=0,vlans=1,prefix=10.0.0.0/8"};
 	struct second *s = calloc(b->o->seconds, sizeof(*s));
 	double base[ROUNDS_MAX];
@@ -372,6 +377,8 @@ static const char usage[] =
 	"  --seconds N            time of new, 20\n"
 	"  --max N                nf_conntrack_max of new, 8M\n"
 	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 4\n"
+	"  --rules N              as many in forward, the last of which is the first that matches, 0\n"
+	"  --limit                a rule that counts connections of each source\n"
 	"  --udp                  established and listing have UDP, not TCP\n"
 	"  --worker-core N        1\n"
 	"  --control-core N       0\n"
@@ -425,6 +432,8 @@ set_flag(struct options *o, int c)
 		set_quick(o);
 	else if (c == 'u')
 		o->udp = true;
+	else if (c == 'i')
+		o->limit = true;
 	else if (c == 'n')
 		o->no_huge = true;
 	else if (c == 'j')
@@ -445,6 +454,8 @@ set_number(struct options *o, int c, const char *text)
 		o->seconds = (unsigned int)bench_number("seconds", text, 2, 3600);
 	else if (c == 'b')
 		o->buckets_per_entry = (unsigned int)bench_number("buckets-per-entry", text, 1, 16);
+	else if (c == 'e')
+		o->rules = (uint32_t)bench_number("rules", text, 0, 65535);
 	else if (c == 'w')
 		o->worker_core = (unsigned int)bench_number("worker-core", text, 0, 1023);
 	else if (c == 'c')
@@ -481,6 +492,7 @@ parse_options(struct options *o, int argc, char **argv)
 		{"buckets-per-entry", required_argument, NULL, 'b'},
 		{"worker-core", required_argument, NULL, 'w'},
 		{"control-core", required_argument, NULL, 'c'}, {"udp", no_argument, NULL, 'u'},
+		{"rules", required_argument, NULL, 'e'}, {"limit", no_argument, NULL, 'i'},
 		{"no-huge", no_argument, NULL, 'n'}, {"quick", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
