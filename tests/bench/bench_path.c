@@ -377,7 +377,7 @@ static const char usage[] =
 	"  --seconds N            time of new, 20\n"
 	"  --max N                nf_conntrack_max of new, 8M\n"
 	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 4\n"
-	"  --rules N              as many in forward, the last of which is the first that matches, 0\n"
+	"  --rules N              in forward, of which only the last matches, 0\n"
 	"  --limit                a rule that counts connections of each source\n"
 	"  --udp                  established and listing have UDP, not TCP\n"
 	"  --worker-core N        1\n"

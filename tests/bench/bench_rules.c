@@ -50,8 +50,8 @@ bench_rules_publish(struct gateway *gw, struct netns *ns, uint32_t n, bool limit
 	if (limit)
 		add(l, "ct count over 4294967295 by ip saddr drop");
 	for (i = 0; i + 1 < n; i++) {
-		snprintf(text, sizeof(text), "ip saddr 203.0.%u.0/24 %s dport %u drop", i >> 8 & 255,
-			i % 2 == 0 ? "tcp" : "udp", 1 + i % 65535);
+		snprintf(text, sizeof(text), "ip saddr 203.0.%u.0/24 %s dport %u drop",
+			i >> 8 & 255, i % 2 == 0 ? "tcp" : "udp", 1 + i % 65535);
 		add(l, text);
 	}
 	if (n > 0)
