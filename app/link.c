@@ -100,6 +100,17 @@ find_peer(const struct netns *ns, const char *name, struct link **peer, struct s
 	return 0;
 }
 
+/* DPDK's hash reads words, wherever they lie. */
+static void
+mix(const void *data, size_t len, uint32_t *hi, uint32_t *lo)
+{
+	uint32_t words[16] = {0};
+
+	_Static_assert(NETNS_NAME_MAX < sizeof(words) && PORT_NAME_MAX < sizeof(words), "room");
+	memcpy(words, data, len);
+	rte_jhash_2hashes(words, (uint32_t)len, hi, lo);
+}
+
 /*
  * The MAC address that a link has for itself: locally administered, the same after a restart, and
  * another for every link and device.
@@ -109,10 +120,10 @@ derive_mac(struct link *l)
 {
 	uint32_t hi = 0, lo = 0;
 
-	rte_jhash_2hashes(l->port->mac.addr_bytes, sizeof(l->port->mac), &hi, &lo);
-	rte_jhash_2hashes(l->port->name, (uint32_t)strlen(l->port->name), &hi, &lo);
-	rte_jhash_2hashes(l->ns->name, (uint32_t)strlen(l->ns->name), &hi, &lo);
-	rte_jhash_2hashes(l->name, (uint32_t)strlen(l->name), &hi, &lo);
+	mix(l->port->mac.addr_bytes, sizeof(l->port->mac), &hi, &lo);
+	mix(l->port->name, strlen(l->port->name), &hi, &lo);
+	mix(l->ns->name, strlen(l->ns->name), &hi, &lo);
+	mix(l->name, strlen(l->name), &hi, &lo);
 	memcpy(l->mac.addr_bytes, &hi, sizeof(hi));
 	memcpy(l->mac.addr_bytes + sizeof(hi), &lo, sizeof(l->mac) - sizeof(hi));
 	l->mac.addr_bytes[0] &= (uint8_t)~RTE_ETHER_GROUP_ADDR;

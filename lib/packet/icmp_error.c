@@ -15,7 +15,7 @@ struct icmp_header {
 	uint8_t type, code;
 	uint16_t sum;
 	rte_be32_t word;
-};
+} __rte_packed; /* it lies where the frame has it */
 
 /* RFC 1122 3.2.2.1: of ICMP only queries and their answers; any type that is not known may be an
  * error. */
