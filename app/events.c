@@ -23,6 +23,7 @@
 #include <rte_ring_elem.h>
 
 #include "err.h"
+#include "lane_ring.h"
 #include "rcu.h"
 
 /* A ring's elements, of which a record takes as many as it needs; and how many a ring has. The
@@ -118,25 +119,6 @@ subscription_free(void *arg)
 	free(s);
 }
 
-static struct rte_ring *
-ring_new(unsigned int units)
-{
-	ssize_t size = rte_ring_get_memsize_elem(UNIT, units);
-	struct rte_ring *ring;
-
-	if (size < 0)
-		return NULL;
-	ring = aligned_alloc(RTE_CACHE_LINE_SIZE,
-		RTE_ALIGN_CEIL((size_t)size, (size_t)RTE_CACHE_LINE_SIZE));
-	if (ring == NULL)
-		return NULL;
-	if (rte_ring_init(ring, "events", units, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0) {
-		free(ring);
-		return NULL;
-	}
-	return ring;
-}
-
 static struct event_subscription *
 subscription_new(unsigned int threads, uint32_t types, const struct netns *ns)
 {
@@ -156,7 +138,8 @@ subscription_new(unsigned int threads, uint32_t types, const struct netns *ns)
 		s->ns_gen = ns->gen;
 	}
 	for (i = 0; i < threads; i++) {
-		s->lane[i].ring = ring_new(i == threads - 1 ? CONTROL_UNITS : LANE_UNITS);
+		s->lane[i].ring = lane_ring_new(
+			UNIT, i == threads - 1 ? CONTROL_UNITS : LANE_UNITS);
 		if (s->lane[i].ring == NULL) {
 			subscription_free(s);
 			return NULL;

@@ -21,6 +21,7 @@
 
 #include "err.h"
 #include "frag.h"
+#include "lane_ring.h"
 #include "rcu.h"
 #include "worker.h"
 
@@ -282,25 +283,6 @@ session_free(void *arg)
 	free(s);
 }
 
-static struct rte_ring *
-ring_new(unsigned int count)
-{
-	ssize_t size = rte_ring_get_memsize_elem(sizeof(struct trace_record), count);
-	struct rte_ring *ring;
-
-	if (size < 0)
-		return NULL;
-	ring = aligned_alloc(RTE_CACHE_LINE_SIZE,
-		RTE_ALIGN_CEIL((size_t)size, (size_t)RTE_CACHE_LINE_SIZE));
-	if (ring == NULL)
-		return NULL;
-	if (rte_ring_init(ring, "trace", count, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0) {
-		free(ring);
-		return NULL;
-	}
-	return ring;
-}
-
 static struct trace_session *
 session_new(const struct gateway *gw, const struct trace_filter *filter)
 {
@@ -322,7 +304,7 @@ session_new(const struct gateway *gw, const struct trace_filter *filter)
 		s->ns_gen = filter->ns->gen;
 	}
 	for (i = 0; i < gw->n_workers; i++) {
-		s->lane[i].ring = ring_new(count);
+		s->lane[i].ring = lane_ring_new(sizeof(struct trace_record), count);
 		if (s->lane[i].ring == NULL) {
 			session_free(s);
 			return NULL;

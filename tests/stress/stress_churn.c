@@ -36,6 +36,7 @@
 #include "link.h"
 #include "port.h"
 #include "replay_eal.h"
+#include "stress.h"
 #include "task.h"
 #include "txn.h"
 #include "worker.h"
@@ -52,14 +53,6 @@
 #define IP_AT      18u
 #define PAYLOAD_AT 46u
 #define FRAME_LEN  60u
-
-#define REQUIRE(cond)                                                                              \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #cond);   \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct payload {
 	uint32_t magic;
@@ -96,16 +89,6 @@ static struct tenant tenants[TENANTS];
 static uint8_t leads[VLANS][VLANS]; /* how many namespaces lead from VLAN a to VLAN b, and back */
 static unsigned int jobs, seconds = 3;
 static uint64_t seed = 1, created, deleted, refused, heard;
-
-/* xorshift64 (Marsaglia 2003): random() takes a lock and would hide races. */
-static uint64_t
-next_random(uint64_t *s)
-{
-	*s ^= *s << 13;
-	*s ^= *s >> 7;
-	*s ^= *s << 17;
-	return *s;
-}
 
 /* ---- packets ---- */
 

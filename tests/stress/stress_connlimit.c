@@ -20,9 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conntrack.h"
 #include "connlimit.h"
+#include "conntrack.h"
 #include "err.h"
+#include "stress.h"
 
 #define SOURCES     16u /* that all workers fight for */
 #define FLOWS       64u /* of each source, four times its limit and more */
@@ -40,24 +41,6 @@ static uint64_t seed = 1;
 static bool stop;
 /* Connections of a source that are live: counted up after its admission, down before it ends. */
 static int32_t live[SOURCES];
-
-#define REQUIRE(cond)                                                                              \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #cond);   \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-/* xorshift64 (Marsaglia 2003): random() takes a lock and would hide races. */
-static uint64_t
-next_random(uint64_t *s)
-{
-	*s ^= *s << 13;
-	*s ^= *s >> 7;
-	*s ^= *s << 17;
-	return *s;
-}
 
 /* Time runs a hundred times as fast, so that timeouts matter. */
 static struct sl_now

@@ -23,6 +23,7 @@
 #include "frag.h"
 #include "fragments.h"
 #include "parse.h"
+#include "stress.h"
 
 #define OWNERS      4u
 #define IDS         3u
@@ -46,24 +47,6 @@ struct worker {
 	uint64_t random;
 	uint64_t added, sent, refused, lost, complete;
 };
-
-#define REQUIRE(cond)                                                                              \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #cond);   \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-/* xorshift64 (Marsaglia 2003): random() takes a lock and would hide races. */
-static uint64_t
-next_random(uint64_t *s)
-{
-	*s ^= *s << 13;
-	*s ^= *s >> 7;
-	*s ^= *s << 17;
-	return *s;
-}
 
 static void
 lost(void *arg, uint32_t owner, uint32_t gen, enum sl_drop reason, unsigned int n)

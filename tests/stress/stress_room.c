@@ -22,6 +22,7 @@
 
 #include "err.h"
 #include "private.h"
+#include "stress.h"
 
 #define MAX_ENTRIES 1500u
 #define FLOOD_MAX   500u
@@ -40,24 +41,6 @@ static struct ct *ct;
 static unsigned int n_workers = 3, seconds = 4;
 static uint64_t seed = 1;
 static bool stop;
-
-#define REQUIRE(cond)                                                                              \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #cond);   \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-/* xorshift64 (Marsaglia 2003): random() takes a lock and would hide races. */
-static uint64_t
-next_random(uint64_t *s)
-{
-	*s ^= *s << 13;
-	*s ^= *s >> 7;
-	*s ^= *s << 17;
-	return *s;
-}
 
 /* Time runs twenty times as fast, so that the timeouts of UDP matter. */
 static struct sl_now

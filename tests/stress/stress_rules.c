@@ -22,19 +22,12 @@
 #include "rcu.h"
 #include "rules.h"
 #include "ruleset.h"
+#include "stress.h"
 
 #define WORKERS    2u
 #define FILLER_MAX 100u /* more than go without a classifier */
 #define BETWEEN    64u  /* turns between two quiescent states */
 #define ALIVE      0x600dc0deu
-
-#define REQUIRE(cond)                                                                              \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #cond);   \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static struct netns ns;
 static bool stop;
@@ -172,15 +165,6 @@ make(const struct rule_list *stays, unsigned int turn, uint64_t rnd)
 	REQUIRE(rs != NULL);
 	rule_list_free(l);
 	return rs;
-}
-
-static uint64_t
-next_random(uint64_t *x)
-{
-	*x ^= *x << 13;
-	*x ^= *x >> 7;
-	*x ^= *x << 17;
-	return *x;
 }
 
 static void

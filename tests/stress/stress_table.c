@@ -22,6 +22,7 @@
 
 #include "err.h"
 #include "private.h"
+#include "stress.h"
 
 #define STABLE       2000u
 #define CONTENDED    64u   /* flows that all workers fight for */
@@ -37,24 +38,6 @@ static struct ct_entry *stable[STABLE];
 static unsigned int n_workers = 3, seconds = 5;
 static uint64_t seed = 1;
 static bool stop;
-
-#define REQUIRE(cond)                                                                              \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #cond);   \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-/* xorshift64 (Marsaglia 2003): random() takes a lock and would hide races. */
-static uint64_t
-next_random(uint64_t *s)
-{
-	*s ^= *s << 13;
-	*s ^= *s >> 7;
-	*s ^= *s << 17;
-	return *s;
-}
 
 /* Time runs a hundred times as fast, so that the timeouts of UDP matter. */
 static struct sl_now
