@@ -53,6 +53,11 @@
 	X(NAT_EXHAUSTED, "nat-exhausted", "no address and port of the rule's range is free")       \
 	X(NAT_NO_ADDRESS, "nat-no-address", "the link has no address to translate to")             \
 	X(OWN_ADDRESS, "own-address", "for an address of the gateway, and nothing translates it")  \
+	X(NAT64_ADDRESS, "nat64-address", "NAT64 for an address that no IPv4 host has, or that "   \
+		"its prefix must not have")                                                        \
+	X(NAT64_NONE, "nat64-no-counterpart", "NAT64 of a protocol, ICMP type or header that the " \
+		"other IP version has nothing like")                                               \
+	X(HOP_LIMIT, "hop-limit", "hop limit or TTL ends at the translation")                      \
 	X(NEIGHBOUR_UNKNOWN, "neighbour-unknown", "where its host is on the link is not known")    \
 	X(INVALID_NAT, "invalid-nat", "INVALID, in a namespace that translates")                   \
 	/* transmit */                                                                             \

@@ -100,6 +100,16 @@ sum_good(const struct pkt *p, uint32_t len, uint32_t covered)
 	return csum_all_ones(csum_add(sum_pseudo(p, len), sum_l4(p, covered)));
 }
 
+uint16_t
+csum_udp(const struct pkt *p)
+{
+	uint32_t len = rte_be_to_cpu_16(((const struct rte_udp_hdr *)p->l4)->dgram_len);
+	uint64_t sum = csum_add(sum_pseudo(p, len), sum_l4(p, len));
+
+	/* Zero is no sum of anything but zeros, so a remainder of zero is all ones. */
+	return sum % UINT16_MAX == 0 ? UINT16_MAX : (uint16_t)~(sum % UINT16_MAX);
+}
+
 static bool
 udplite_good(const struct pkt *p)
 {

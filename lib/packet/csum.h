@@ -31,6 +31,9 @@ bool csum_icmp_inner_good(const struct pkt *p);
  * Reads the payload, through all segments. */
 uint32_t csum_sctp(const struct pkt *p);
 
+/* What a UDP datagram's sum should be whose field is zero, since its sender left it out. */
+uint16_t csum_udp(const struct pkt *p);
+
 /*
  * Changes to a checksum (RFC 1624, equation 3). What changed is summed up first, in words of the
  * packet's byte order, old ones inverted. The result is never 0xffff, as it never is when the whole
