@@ -42,7 +42,16 @@ entries_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], un
 
 	limits_destroyed(app, t, e, n);
 	for (i = 0; i < n; i++)
-		nat_released(gw->nat, e[i]);
+		nat_released(nat_thread(gw->nat, ct_thread_index(t)), e[i]);
+}
+
+static void
+entry_aborted(void *app, struct ct_thread *t, struct ct_entry *e)
+{
+	struct gateway *gw = app;
+
+	limits_aborted(app, t, e);
+	nat_aborted(nat_thread(gw->nat, ct_thread_index(t)), e);
 }
 
 static int
@@ -56,7 +65,7 @@ create_table(struct gateway *gw, const struct gateway_config *config, struct sl_
 		.hash = config->hash,
 		.hash_seed = config->hash_seed,
 		.ops = {.destroyed = entries_destroyed,
-			.aborted = limits_aborted,
+			.aborted = entry_aborted,
 			.closed = limits_aborted,
 			.event = event_ct_emit,
 			.app = gw},

@@ -8,11 +8,11 @@
 
 #include "datapath_stages.h"
 #include "err.h"
+#include "forget.h"
 #include "link.h"
 #include "link_address.h"
 #include "rule.h"
 #include "station.h"
-#include "task.h"
 #include "worker.h"
 
 #define SOURCES_MIN   65536u
@@ -118,61 +118,21 @@ to_link(struct nat_request *r, const struct link *l, uint8_t family, const struc
 
 /* ---- an address that goes ---- */
 
-#define FORGET_SLICE 16384u /* pool slots of a slice */
-
-struct forget {
-	struct task task;
-	struct gateway *gw;
-	struct nat_address address;
-	struct ct_walk walk;
-	uint64_t destroyed;
-};
-
-static enum task_step
-forget_step(struct task *t)
-{
-	struct forget *f = (struct forget *)((char *)t - offsetof(struct forget, task));
-	const struct ct_filter filter = {.match = nat_masqueraded, .match_arg = &f->address};
-
-	if (ct_flush_slice(f->gw->ct_control, &f->walk, &filter, FORGET_SLICE,
-		    f->gw->clock(f->gw), &f->destroyed))
-		return TASK_MORE;
-	free(f);
-	return TASK_DONE;
-}
-
-/* No worker chooses the address any more. */
-static void
-forget_start(void *arg)
-{
-	struct forget *f = arg;
-
-	ct_walk_start(f->gw->ct, &f->walk, f->gw->clock(f->gw));
-	f->task.step = forget_step;
-	if (task_live())
-		task_wake(&f->task);
-	else
-		task_run(&f->task);
-}
-
 void
 translate_forget(struct gateway *gw, const struct link_address *a)
 {
 	const struct netns *ns = a->link->ns;
-	struct forget *f;
+	struct nat_address *address;
 
 	if (!translate_on(ns))
 		return;
-	f = calloc(1, sizeof(*f));
-	if (f == NULL) /* they end by their timeouts then */
+	address = malloc(sizeof(*address));
+	if (address == NULL) /* they end by their timeouts then */
 		return;
-	f->gw = gw;
-	f->address = (struct nat_address){
+	*address = (struct nat_address){
 		.ns_id = ns->id, .ns_gen = ns->gen, .family = a->family, .addr = a->addr};
-	if (task_after_grace(forget_start, f) == 0)
-		return;
-	sl_rcu_synchronize();
-	forget_start(f);
+	if (forget_connections(gw, nat_masqueraded, address, free) != 0)
+		free(address);
 }
 
 /* ---- worker ---- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "nat_pools.h"
 #include "rule_features.h"
 #include "rule_file.h"
 #include "rule_store.h"
@@ -56,6 +57,8 @@ cmd_rule_add(struct call *c)
 		return sl_refuse(&c->err, -ret, "rule: column %u-%u: %s", e.column, e.end - 1,
 			e.err.msg);
 	ret = rule_available(r, &c->err);
+	if (ret == 0)
+		ret = nat_pools_check(c->txn, ns, list, r, &c->err);
 	if (ret == 0 && rule_list_add(list, r) != 0)
 		ret = sl_refuse(&c->err, ENOMEM, "out of memory");
 	if (ret != 0) {
@@ -124,14 +127,21 @@ join_lines(const json_t *lines, size_t *len)
 }
 
 static int
-check_available(const struct rule_list *l, struct sl_err *err)
+check_rules(const struct call *c, const struct netns *ns, const struct rule_list *l,
+	struct sl_err *err)
 {
 	uint32_t i;
-	int c, ret = 0;
+	int n, ret = 0;
 
-	for (c = 0; c < RULE_CHAINS; c++)
-		for (i = 0; i < l->chain[c].n && ret == 0; i++)
-			ret = rule_available(l->chain[c].rule[i], err);
+	for (n = 0; n < RULE_CHAINS; n++) {
+		for (i = 0; i < l->chain[n].n && ret == 0; i++) {
+			struct rule *r = l->chain[n].rule[i];
+
+			ret = rule_available(r, err);
+			if (ret == 0)
+				ret = nat_pools_check(c->txn, ns, l, r, err);
+		}
+	}
 	return ret;
 }
 
@@ -155,7 +165,7 @@ cmd_rule_replace(struct call *c)
 	if (ret != 0)
 		return sl_refuse(&c->err, -ret, "file: line %u, column %u: %s", e.line, e.column,
 			e.err.msg);
-	ret = check_available(made, &c->err);
+	ret = check_rules(c, ns, made, &c->err);
 	if (ret == 0 && rule_list_inherit(made, list) != 0)
 		ret = sl_refuse(&c->err, ENOMEM, "out of memory");
 	if (ret != 0) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "err.h"
+#include "pool_private.h"
 
 uint64_t
 nat_random(struct nat_thread *t)
@@ -23,7 +24,12 @@ init(struct nat *nat, const struct nat_config *config, struct sl_err *err)
 
 	if (ret < 0)
 		return sl_refuse(err, -ret, "no key for random choices");
+	nat->ops = config->ops;
 	nat->n_threads = config->threads;
+	/* Pages of it are there from the first pool whose number is in them. */
+	nat->pool = calloc(NAT_POOLS_MAX + 1, sizeof(struct nat_pool *));
+	if (nat->pool == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
 	nat->thread = aligned_alloc(RTE_CACHE_LINE_SIZE, config->threads * sizeof(*nat->thread));
 	if (nat->thread == NULL)
 		return sl_refuse(err, ENOMEM, "out of memory");
@@ -64,8 +70,14 @@ nat_create(const struct nat_config *config, struct sl_err *err)
 void
 nat_destroy(struct nat *nat)
 {
+	unsigned int i;
+
 	if (nat == NULL)
 		return;
+	for (i = 0; nat->pool != NULL && i <= NAT_POOLS_MAX; i++)
+		if (nat->pool[i] != NULL)
+			nat_pool_free(nat->pool[i]);
+	free(nat->pool);
 	nat_crowds_destroy(nat->crowds);
 	nat_sources_destroy(nat->sources);
 	free(nat->thread);
@@ -99,6 +111,12 @@ nat_netns_enable(struct nat *nat, struct netns *ns, struct sl_err *err)
 void
 nat_netns_free(struct netns *ns)
 {
+	struct nat_pool *pool;
+
+	while ((pool = ns->pools) != NULL) {
+		ns->pools = pool->next;
+		nat_pool_free(pool);
+	}
 	free(ns->nat);
 	ns->nat = NULL;
 }
@@ -168,14 +186,22 @@ free_port(struct nat *nat, const struct tuple *t)
 
 /* A port may be taken by connections that are not translated, too, in either direction. */
 void
-nat_released(struct nat *nat, struct ct_entry *e)
+nat_released(struct nat_thread *t, struct ct_entry *e)
 {
+	struct nat *nat = t->nat;
+
 	if (unlikely(nat_crowds_any(nat->crowds))) {
 		free_port(nat, &e->reply.tuple);
 		free_port(nat, &e->orig.tuple);
 	}
 	if (nat_translated(e))
 		nat_source_put(nat->sources, nat_slot(e)->source);
+}
+
+void
+nat_aborted(struct nat_thread *t, struct ct_entry *e)
+{
+	nat_source_put(t->nat->sources, nat_slot(e)->source);
 }
 
 bool

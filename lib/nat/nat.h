@@ -28,8 +28,20 @@
 #include "tuple.h"
 
 struct nat;
+struct nat_pool_use;
+struct nat_report;
 struct nat_thread;
 struct sl_err;
+
+/* What translation asks of the application, and tells it; by thread number, with nothing held.
+ * Each may be NULL. */
+struct nat_ops {
+	/* Nanoseconds of the clock, as the thread has it. */
+	uint64_t (*clock)(void *app, unsigned int thread);
+	/* See pool.h. */
+	void (*report)(void *app, unsigned int thread, const struct nat_report *r);
+	void *app;
+};
 
 struct nat_config {
 	struct ct *ct;
@@ -37,6 +49,7 @@ struct nat_config {
 	uint32_t max_sources;  /* mappings that the by-source table has room for */
 	enum sl_hash_backend hash;
 	uint64_t seed; /* of the hash and of random choices; 0: random */
+	struct nat_ops ops;
 };
 
 /* NULL with err filled: too little memory, or the hash is not to be had. */
@@ -88,6 +101,7 @@ struct nat_request {
 	uint8_t prefix_len;
 	uint16_t port_min, port_max; /* host order; min <= max */
 	struct tuple_addr min, max;  /* min <= max */
+	const struct nat_pool_use *use; /* to a pool, in place of min and max: pool.h */
 };
 
 /* 0, or refuses with -EINVAL and what is wrong with it: a range upside down, port 0, of no or a
@@ -136,8 +150,9 @@ bool nat_rewrite(struct nat_thread *t, struct pkt *p);
 
 /* ---- the end of an entry ---- */
 
-/* From ct_ops.destroyed, for any entry. */
-void nat_released(struct nat *nat, struct ct_entry *e);
+/* From ct_ops.destroyed and ct_ops.aborted, for any entry. */
+void nat_released(struct nat_thread *t, struct ct_entry *e);
+void nat_aborted(struct nat_thread *t, struct ct_entry *e);
 
 /* Selects entries masqueraded to that address of a namespace, for ct_flush_slice(): when a link
  * loses it. */
@@ -154,14 +169,16 @@ bool nat_masqueraded(const struct ct_view *v, const void *nat_address);
 
 struct nat_end {
 	uint8_t mac[6]; /* where its packets come from, as first seen; zero: not known. The app's */
-	uint8_t flags;  /* of the original source: NAT_SLOT_… */
-	uint8_t unused;
+	union {
+		uint16_t flags; /* of the original source: NAT_SLOT_… */
+		uint16_t pool;  /* of the reply's: number of the pool it is counted by, or 0 */
+	};
 };
 
 struct nat_slot {
 	struct nat_end end[2]; /* by direction of who sends; each is one word of nat[] */
 	uint32_t source;       /* its reference to a by-source mapping (source.h); 0: none */
-	uint32_t block;        /* its reference to a port block; 0: none */
+	uint32_t block;        /* its reference to a block of the pool, plus one; 0: none */
 };
 
 _Static_assert(sizeof(struct nat_slot) == sizeof(((struct ct_entry *)0)->nat), "as entry.h has it");

@@ -23,10 +23,13 @@ struct nat_thread {
 
 struct nat {
 	struct sl_hasher hasher; /* of choices: which address a source gets, random starts */
+	struct nat_ops ops;
 	struct nat_sources *sources;
 	struct nat_crowds *crowds;
 	unsigned int n_threads;
 	struct nat_thread *thread;
+	struct nat_pool **pool; /* [NAT_POOLS_MAX + 1], by number; 0 is none. Written by control */
+	unsigned int last_pool; /* control only */
 	/* Identifications of datagrams that leave in fragments, by hash of source, destination and
 	 * protocol; counted up by all threads (atomic). */
 	uint16_t ip_id[NAT_IP_IDS];
@@ -34,6 +37,23 @@ struct nat {
 
 /* 64 bits that nobody outside can foresee; the same sequence for the same seed. */
 uint64_t nat_random(struct nat_thread *t);
+
+static inline uint64_t
+nat_clock(const struct nat_thread *t)
+{
+	const struct nat_ops *ops = &t->nat->ops;
+
+	return ops->clock != NULL ? ops->clock(ops->app, t->index) : 0;
+}
+
+static inline void
+nat_report(const struct nat_thread *t, const struct nat_report *r)
+{
+	const struct nat_ops *ops = &t->nat->ops;
+
+	if (ops->report != NULL)
+		ops->report(ops->app, t->index, r);
+}
 
 /* ---- search.c ---- */
 

@@ -10,8 +10,8 @@
 #define BATCH   8u
 #define SMALL   64u /* ports of a range that is gone through */
 
-/* A source's mapping is remembered from before the entry can be seen, since whoever destroys it
- * gives the reference back. */
+/* A source's mapping is remembered from before the entry can be seen, since whoever destroys it, or
+ * aborts it, gives the reference back. */
 static void
 remember(struct nat_search *s, uint16_t port, struct nat_slot *slot)
 {
@@ -23,7 +23,6 @@ remember(struct nat_search *s, uint16_t port, struct nat_slot *slot)
 	};
 	struct tuple key;
 
-	slot->source = 0;
 	if (!s->remember || m.port == e->orig.tuple.sport)
 		return;
 	nat_source_key(&key, &e->orig.tuple);
@@ -44,7 +43,6 @@ nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 	struct nat_slot *slot = nat_slot(e);
 	const struct tuple *o = &e->orig.tuple;
 	enum ct_verdict v;
-	uint32_t source;
 
 	set_port(s, port);
 	if (hash == 0 && tuple_equal(&s->cand, &e->reply.tuple))
@@ -56,10 +54,11 @@ nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 		(s->has_ports && *nat_reply_port(&s->cand, s->by_id) != o->sport))
 		e->status |= CT_SRC_NAT;
 	remember(s, port, slot);
-	source = slot->source;
 	v = ct_try_commit(s->t->ct, s->p);
-	if (unlikely(v != CT_OK))
-		nat_source_put(s->t->nat->sources, source);
+	if (unlikely(v == CT_CLASH)) {
+		nat_source_put(s->t->nat->sources, slot->source);
+		slot->source = 0;
+	}
 	return v;
 }
 

@@ -73,6 +73,7 @@ struct knobs {
 	uint32_t reject_rate; /* sluice.reject_rate: answers to rejected packets in a second */
 	uint32_t ct_reserve; /* connections for which there is always room; not inherited */
 	uint8_t tcp_max_retrans;
+	uint8_t nat_pool_alarm; /* percent of a pool in use that is told; 0: never */
 	bool tcp_loose;
 	bool tcp_be_liberal;
 	bool tcp_ignore_invalid_rst;

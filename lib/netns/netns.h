@@ -80,6 +80,7 @@ struct netns {
 	/* control only */
 	unsigned int n_links;
 	void *app;          /* the application's, e.g. its list of links */
+	struct nat_pool *pools; /* lib/nat's: a list */
 	struct rule_store *rule_list; /* the application's: the rules as they are edited */
 	struct netns *next; /* hash chain of names, or the batch being destroyed */
 };

@@ -35,9 +35,15 @@ static void
 released(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	(void)app;
-	(void)t;
 	while (n-- > 0)
-		nat_released(nat, e[n]);
+		nat_released(nat_thread(nat, ct_thread_index(t)), e[n]);
+}
+
+static void
+aborted(void *app, struct ct_thread *t, struct ct_entry *e)
+{
+	(void)app;
+	nat_aborted(nat_thread(nat, ct_thread_index(t)), e);
 }
 
 static void
@@ -143,7 +149,7 @@ int
 main(void)
 {
 	struct ct_config config = {.max_entries = 20000, .buckets = 16384, .threads = 3,
-		.hash = SL_HASH_SIPHASH, .ops = {.destroyed = released}};
+		.hash = SL_HASH_SIPHASH, .ops = {.destroyed = released, .aborted = aborted}};
 	struct nat_config nat_config = {.threads = 3, .max_sources = 5000,
 		.hash = SL_HASH_SIPHASH};
 	pthread_t thread[3];

@@ -37,7 +37,16 @@ released(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned in
 	(void)t;
 
 	while (n-- > 0)
-		nat_released(f->nat, e[n]);
+		nat_released(f->n, e[n]);
+}
+
+static void
+aborted(void *app, struct ct_thread *t, struct ct_entry *e)
+{
+	struct fixture *f = app;
+	(void)t;
+
+	nat_aborted(f->n, e);
 }
 
 static int
@@ -45,7 +54,8 @@ setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct ct_config config = {.max_entries = MAX, .buckets = 262144, .threads = 2,
-		.hash = SL_HASH_AUTO, .hash_seed = 1, .ops = {.destroyed = released, .app = f}};
+		.hash = SL_HASH_AUTO, .hash_seed = 1,
+		.ops = {.destroyed = released, .aborted = aborted, .app = f}};
 	struct nat_config nat = {.threads = 2, .max_sources = 1000, .hash = SL_HASH_AUTO,
 		.seed = 1};
 	struct sl_err err;
