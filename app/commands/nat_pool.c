@@ -69,7 +69,8 @@ parse_range(const char *text, uint8_t *family, struct nat_pool_range *r, struct 
 		ret = parse_end(dash + 1, &other, &r->hi, err);
 	if (ret == 0 && other != *family)
 		return sl_refuse(err, EINVAL,
-			"addresses: \"%s\" begins in one family and ends in the other", grammar_quote(text, q, sizeof(q)));
+			"addresses: \"%s\" begins in one family and ends in the other",
+			grammar_quote(text, q, sizeof(q)));
 	return ret;
 }
 
