@@ -8,6 +8,7 @@
 #include "link.h"
 #include "own.h"
 #include "station.h"
+#include "tcp_table.h"
 #include "translate.h"
 
 /* The embryo goes, and with it what it holds. */
@@ -114,6 +115,13 @@ ask_rules(struct worker *w, struct pkt *p, struct source *src)
 	return CT_OK;
 }
 
+/* A SYN that everything else would let in, while as many connections are half open as may be. */
+static __rte_noinline enum ct_verdict
+beyond_backlog(struct worker *w, struct pkt *p)
+{
+	return refuse(w, p, SL_DROP_SYN_BACKLOG);
+}
+
 enum ct_verdict
 datapath_admit(struct worker *w, struct pkt *p)
 {
@@ -131,5 +139,9 @@ datapath_admit(struct worker *w, struct pkt *p)
 		v = ask_rules(w, p, &src);
 	else if (ends_here(p))
 		v = refuse(w, p, SL_DROP_OWN_ADDRESS);
-	return v == CT_OK ? translate_commit(w, p, src.nat, src.out) : v;
+	if (unlikely(v != CT_OK))
+		return v;
+	if (unlikely(!tcp_table_admit(w->ct, p)))
+		return beyond_backlog(w, p);
+	return translate_commit(w, p, src.nat, src.out);
 }

@@ -19,6 +19,7 @@
 #include "rcu.h"
 #include "rule_limits.h"
 #include "rule_store.h"
+#include "tcp_table.h"
 #include "translate.h"
 #include "worker.h"
 
@@ -41,8 +42,10 @@ entries_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], un
 	unsigned int i;
 
 	limits_destroyed(app, t, e, n);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		nat_released(nat_thread(gw->nat, ct_thread_index(t)), e[i]);
+		tcp_table_ended(t, e[i]);
+	}
 }
 
 static void
@@ -52,6 +55,7 @@ entry_aborted(void *app, struct ct_thread *t, struct ct_entry *e)
 
 	limits_aborted(app, t, e);
 	nat_aborted(nat_thread(gw->nat, ct_thread_index(t)), e);
+	tcp_table_ended(t, e);
 }
 
 static int
@@ -67,6 +71,7 @@ create_table(struct gateway *gw, const struct gateway_config *config, struct sl_
 		.ops = {.destroyed = entries_destroyed,
 			.aborted = entry_aborted,
 			.closed = limits_aborted,
+			.tcp_state = tcp_table_state,
 			.event = event_ct_emit,
 			.app = gw},
 		.netns = gw->netns,
@@ -190,6 +195,7 @@ remove_links_and_rules(struct gateway *gw)
 		netns_rules_free(ns);
 		rule_store_free(ns);
 		connlimit_netns_free(ns);
+		tcp_table_free(gw, ns);
 	}
 }
 

@@ -46,7 +46,8 @@ const struct grammar_command grammar_table[] = {
 			KEY("count", "N", UINT, , .forms = 2, .min = 1, .max = 65536),
 			KEY("all", "", FLAG, , .forms = 4)}},
 	{"netns list", "namespaces", GRAMMAR_ITEMS, {{0}}},
-	{"netns show", "one namespace: links, entries, packets", 0, {POS("name", "NAME", NAME)}},
+	{"netns show", "one namespace: links, entries, packets, TCP table", 0,
+		{POS("name", "NAME", NAME)}},
 
 	{"link add", "attach a VLAN tag stack of a port to a namespace", GRAMMAR_CHANGE,
 		{POS("name", "NAME", NEW_NAME), KEY("port", "PORT", NAME),

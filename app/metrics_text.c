@@ -14,6 +14,7 @@
 #include "gateway.h"
 #include "netns.h"
 #include "port.h"
+#include "tcp_limit.h"
 #include "worker.h"
 
 #define SLICE_NETNS 512   /* namespaces looked at in a slice */
@@ -141,6 +142,18 @@ netns_drops_by_reason(struct metrics_text *t, const struct family *f, const stru
 				totals.drops[i]);
 }
 
+/* Where nothing of TCP is bounded, nothing is counted. */
+static void
+netns_tcp(struct metrics_text *t, const struct family *f, const struct netns *ns)
+{
+	struct tcp_count sum;
+
+	if (ns->tcp == NULL)
+		return;
+	tcp_netns_totals(ns->tcp, &sum);
+	sample(t, f, "netns", ns->name, load(&sum, f->field));
+}
+
 static void
 unattributed_drops(struct metrics_text *t, const struct family *f)
 {
@@ -264,6 +277,9 @@ build_info(struct metrics_text *t, const struct family *f)
 #define NETNS(name, unit, help, member)                                                            \
 	{"sluice_netns_" name, "counter", unit, help, .each = netns_counter,                       \
 		.field = offsetof(struct netns_counters, member)}
+#define NETNS_TCP(name, type, help, member)                                                        \
+	{"sluice_netns_" name, type, NULL, help, .each = netns_tcp,                                \
+		.field = offsetof(struct tcp_count, member)}
 #define PORT(name, unit, help)                                                                     \
 	{"sluice_port_" #name, "counter", unit, help, .all = port_counter,                         \
 		.field = offsetof(struct port_counters, name)}
@@ -285,6 +301,13 @@ static const struct family families[] = {
 	{"sluice_netns_drops", "counter", NULL,
 		"Packets refused, or tracked as INVALID, by reason.",
 		.each = netns_drops_by_reason},
+	NETNS_TCP("tcp_half_open", "gauge", "Half-open TCP connections.", half_open),
+	NETNS_TCP("tcp_backlog_full", "counter",
+		"SYNs that found tcp_max_syn_backlog connections half open.", backlog_full),
+	NETNS_TCP("tcp_time_wait", "gauge", "TCP connections in TIME_WAIT.", time_wait),
+	NETNS_TCP("tcp_time_wait_full", "counter",
+		"Connections forgotten, since tcp_max_tw_buckets were in TIME_WAIT.",
+		time_wait_full),
 	{"sluice_unattributed_drops", "counter", NULL,
 		"Drops that no namespace could be charged with, by reason.",
 		.all = unattributed_drops},
@@ -313,6 +336,7 @@ static const struct family families[] = {
 	CT(early_drop, "Unassured connections destroyed to make room for new ones."),
 	CT(chain_too_long, "Insertions refused because a bucket's chain was at its bound."),
 	CT(swept, "Entries looked at by the sweep."),
+	CT(walked, "Entries looked at for deleted namespaces."),
 	{"sluice_conntrack_memory_bytes", "gauge", "bytes", "Memory of the table, by part.",
 		.all = ct_gauge_memory},
 	{"sluice_fragments", "gauge", NULL, "Fragments that wait for the rest of their datagrams.",

@@ -11,8 +11,10 @@
 #include "netns_rules.h"
 #include "rcu.h"
 #include "rule_store.h"
+#include "tcp_table.h"
 
 #define PURGE_SLICE 16384 /* pool slots of a slice: well below a millisecond */
+#define OWN_SLICE   1024  /* lines of an own table, of some connections each */
 #define FRAG_SLICE  1024  /* datagrams, of some fragments each */
 
 struct netns_job *
@@ -50,6 +52,7 @@ finish(void *arg)
 		connlimit_netns_free(job->ns[i]);
 		ct_reserve_end(job->gw->ct_control, job->ns[i]);
 		nat_netns_free(job->ns[i]);
+		tcp_table_free(job->gw, job->ns[i]);
 	}
 	netns_free_batch(job->gw->netns, job->ns, job->n);
 	if (job->done != NULL)
@@ -78,6 +81,48 @@ fragments_lost(void *arg, uint32_t owner, uint32_t owner_gen, enum sl_drop reaso
 	(void)n;
 }
 
+/* Empties the next part of the own tables; false when all are empty. */
+static bool
+purge_own(struct netns_job *job)
+{
+	const struct ct *ct = job->gw->ct;
+
+	while (job->own < job->n && ct_own_buckets(ct, job->ns[job->own]->id) == 0)
+		job->own++;
+	if (job->own == job->n)
+		return false;
+	if (!ct_own_purge_slice(job->gw->ct_control, job->ns[job->own]->id, &job->own_line,
+		    OWN_SLICE, &job->destroyed)) {
+		job->own++;
+		job->own_line = 0;
+	}
+	return true;
+}
+
+static bool
+any_entries(const struct netns_job *job)
+{
+	unsigned int threads = netns_registry_threads(job->gw->netns), i;
+
+	for (i = 0; i < job->n; i++)
+		if (netns_entries(job->ns[i], threads) != 0)
+			return true;
+	return false;
+}
+
+/* One walk for all that have entries in the table of all. */
+static bool
+purge_pool(struct netns_job *job)
+{
+	if (!job->walking) {
+		if (!any_entries(job))
+			return false;
+		ct_walk_start(job->gw->ct, &job->walk, job->gw->clock(job->gw));
+		job->walking = true;
+	}
+	return ct_purge_slice(job->gw->ct_control, &job->walk, PURGE_SLICE, &job->destroyed);
+}
+
 static enum task_step
 purge_step(struct task *t)
 {
@@ -86,7 +131,7 @@ purge_step(struct task *t)
 
 	if (frag_purge_slice(job->gw->frag, &job->frag_cursor, FRAG_SLICE, owner_alive, &sink))
 		return TASK_MORE;
-	if (ct_purge_slice(job->gw->ct_control, &job->walk, PURGE_SLICE, &job->destroyed))
+	if (purge_own(job) || purge_pool(job))
 		return TASK_MORE;
 	after_grace(job, finish);
 	return TASK_DONE;
@@ -97,21 +142,14 @@ static void
 purge(void *arg)
 {
 	struct netns_job *job = arg;
-	unsigned int threads = netns_registry_threads(job->gw->netns), i;
 	struct frag_stats held;
-	int64_t entries = 0;
 
 	link_free_detached(job->ns, job->n);
-	for (i = 0; i < job->n; i++)
-		entries += netns_entries(job->ns[i], threads);
 	frag_stats(job->gw->frag, &held);
-	if (entries == 0 && held.datagrams == 0) {
+	if (!any_entries(job) && held.datagrams == 0) {
 		after_grace(job, finish);
 		return;
 	}
-	/* A walk that has not begun is over: fragments alone need none. */
-	if (entries != 0)
-		ct_walk_start(job->gw->ct, &job->walk, job->gw->clock(job->gw));
 	job->task.step = purge_step;
 	if (task_live())
 		task_wake(&job->task);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Deleting a batch of namespaces, aside: their links are taken away and they are marked DYING at
- * once; after one grace period one walk of the entry pool destroys the entries of all of them, in
- * slices; after another all is freed. Names can be used again from the start.
+ * once; after one grace period their own TCP tables are emptied, and if any of them has entries
+ * elsewhere, one walk of the entry pool destroys those of all of them, in slices; after another all
+ * is freed. Names can be used again from the start.
  */
 #ifndef NETNS_JOB_H
 #define NETNS_JOB_H
@@ -15,6 +16,9 @@ struct netns_job {
 	struct gateway *gw;
 	struct netns **ns;
 	unsigned int n;
+	unsigned int own;  /* whose own table is being emptied; n: of none any more */
+	uint32_t own_line; /* where in it */
+	bool walking;
 	struct ct_walk walk;
 	uint32_t frag_cursor;
 	uint64_t destroyed;

@@ -13,6 +13,7 @@
 #include "netns_job.h"
 #include "port.h"
 #include "resize_job.h"
+#include "tcp_table.h"
 
 SL_LOG_REGISTER(txn);
 
@@ -254,6 +255,8 @@ create_group(struct txn *t, const char **names, unsigned int n, struct sl_err *e
 	ret = netns_create_batch(t->gw->netns, names, n, parent, g->ns, err);
 	if (ret != 0)
 		forget_last(t);
+	else
+		tcp_table_create(t->gw, parent, g->ns, n);
 	return ret;
 }
 

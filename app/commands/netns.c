@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "link.h"
+#include "tcp_table.h"
 #include "txn.h"
 
 #define LIST_SLICE 256
@@ -146,13 +147,27 @@ netns_list_end(struct call *c)
 	free(c->state);
 }
 
+static json_t *
+tcp_object(const struct gateway *gw, const struct netns *ns)
+{
+	struct tcp_count tcp;
+
+	tcp_table_totals(ns, &tcp);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "tcp_ehash_entries",
+		(json_int_t)tcp_table_entries(gw, ns), "tcp_half_open",
+		(json_int_t)tcp.half_open, "tcp_max_syn_backlog",
+		(json_int_t)tcp_table_half_open_max(gw, ns), "tcp_time_wait",
+		(json_int_t)tcp.time_wait, "tcp_max_tw_buckets",
+		(json_int_t)tcp_table_time_wait_max(gw, ns));
+}
+
 static int
 netns_show(struct call *c)
 {
 	struct netns_totals sum;
 	struct netns *ns;
 	struct link *l;
-	json_t *links;
+	json_t *links, *tcp;
 	int ret;
 
 	ret = call_netns(c, "name", &ns);
@@ -166,6 +181,9 @@ netns_show(struct call *c)
 		(json_int_t)ns->id, "links", links, "entries", (json_int_t)sum.entries, "created",
 		(json_int_t)sum.created, "packets", (json_int_t)sum.packets, "bytes",
 		(json_int_t)sum.bytes);
+	tcp = tcp_object(c->gw, ns);
+	json_object_update(c->result, tcp);
+	json_decref(tcp);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "command.h"
 #include "events.h"
 #include "frag.h"
+#include "tcp_table.h"
 #include "worker.h"
 
 static json_t *
@@ -12,14 +13,19 @@ netns_stats(const struct gateway *gw, const struct netns *ns)
 {
 	struct netns_totals sum;
 	struct frag_stats held;
+	struct tcp_count tcp;
 
 	netns_totals(ns, &sum);
 	frag_owner_stats(gw->frag, ns->id, &held);
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "netns", ns->name, "entries",
+	tcp_table_totals(ns, &tcp);
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"netns", ns->name, "entries",
 		(json_int_t)sum.entries, "created", (json_int_t)sum.created, "packets",
 		(json_int_t)sum.packets, "bytes", (json_int_t)sum.bytes, "fragments",
 		(json_int_t)held.fragments, "fragment_datagrams", (json_int_t)held.datagrams,
-		"fragment_bytes", (json_int_t)held.bytes);
+		"fragment_bytes", (json_int_t)held.bytes, "half_open", (json_int_t)tcp.half_open,
+		"backlog_full", (json_int_t)tcp.backlog_full, "time_wait",
+		(json_int_t)tcp.time_wait, "time_wait_full", (json_int_t)tcp.time_wait_full);
 }
 
 static json_t *
@@ -31,7 +37,7 @@ thread_stats(const struct gateway *gw, unsigned int thread)
 	ct_stats(gw->ct, thread, &s);
 	events_stats(gw->events, thread, &told);
 	return json_pack(
-		"{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 		"thread", (json_int_t)thread, "role",
 		thread < gw->n_workers ? "worker" : "control", "found", (json_int_t)s.found,
 		"invalid", (json_int_t)s.invalid, "insert", (json_int_t)s.insert,
@@ -39,8 +45,8 @@ thread_stats(const struct gateway *gw, unsigned int thread)
 		(json_int_t)s.race_lost, "expired", (json_int_t)s.expired, "deleted",
 		(json_int_t)s.deleted, "early_drop", (json_int_t)s.early_drop, "chain_too_long",
 		(json_int_t)s.chain_too_long, "lookups", (json_int_t)s.lookups, "swept",
-		(json_int_t)s.swept, "events", (json_int_t)told.emitted, "events_lost",
-		(json_int_t)told.lost);
+		(json_int_t)s.swept, "walked", (json_int_t)s.walked, "events",
+		(json_int_t)told.emitted, "events_lost", (json_int_t)told.lost);
 }
 
 static int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sysctl and sysctl list: the knobs of a namespace (knobs.h), and those that are no field of its
- * block: the number of entries, the number of buckets, and the maximum of all namespaces, which is
- * init's nf_conntrack_max.
+ * block: the number of entries, numbers of buckets, and the maximum of all namespaces, which is
+ * init's nf_conntrack_max. Of what is not set the value that holds is shown.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,12 +11,17 @@
 #include "command.h"
 #include "rule_limits.h"
 #include "task.h"
+#include "tcp_table.h"
 #include "txn.h"
 
 #define PREFIX      "net.netfilter."
 #define KEY_COUNT   PREFIX "nf_conntrack_count"
 #define KEY_BUCKETS PREFIX "nf_conntrack_buckets"
 #define KEY_MAX     PREFIX "nf_conntrack_max"
+
+#define KEY_EHASH   "net.ipv4.tcp_ehash_entries"
+#define KEY_TW      "net.ipv4.tcp_max_tw_buckets"
+#define KEY_BACKLOG "net.ipv4.tcp_max_syn_backlog"
 
 #define KEY_CONNLIMIT_MAX "sluice.connlimit_max"
 
@@ -45,11 +50,15 @@ setting(const struct netns *ns, const char *key, json_t *value)
 
 /* Numbers are numbers in JSON, whatever else is text. */
 static json_t *
-knob_object(const struct netns *ns, const struct knob *k)
+knob_object(const struct call *c, const struct netns *ns, const struct knob *k)
 {
 	char text[32], *end;
 	unsigned long long v;
 
+	if (strcmp(k->key, KEY_TW) == 0)
+		return setting(ns, KEY_TW, json_integer(tcp_table_time_wait_max(c->gw, ns)));
+	if (strcmp(k->key, KEY_BACKLOG) == 0)
+		return setting(ns, KEY_BACKLOG, json_integer(tcp_table_half_open_max(c->gw, ns)));
 	knob_format(netns_knobs(ns), k, text, sizeof(text));
 	v = strtoull(text, &end, 10);
 	return setting(ns, k->key,
@@ -69,6 +78,12 @@ buckets_object(const struct netns *ns, uint32_t buckets)
 	return setting(ns, KEY_BUCKETS, json_integer(buckets));
 }
 
+static json_t *
+ehash_object(const struct call *c, const struct netns *ns)
+{
+	return setting(ns, KEY_EHASH, json_integer(tcp_table_entries(c->gw, ns)));
+}
+
 /* ---- writes ---- */
 
 struct old_knobs {
@@ -77,7 +92,7 @@ struct old_knobs {
 	uint32_t ct_max; /* of all; 0: was not changed */
 };
 
-/* The knobs of a namespace, and of its reserve what conntrack has to know. */
+/* The knobs of a namespace, and what follows from them elsewhere. */
 static int
 set_knobs(struct gateway *gw, struct netns *ns, const struct knobs *changed, struct sl_err *err)
 {
@@ -88,11 +103,12 @@ set_knobs(struct gateway *gw, struct netns *ns, const struct knobs *changed, str
 	if (ret != 0)
 		return ret;
 	ret = netns_set_knobs(ns, changed, err);
-	if (ret != 0)
+	if (ret != 0) {
 		ct_reserve(gw->ct, ns, changed->ct_reserve, reserve, NULL);
-	else
-		ct_reserve_settle(gw->ct_control, ns);
-	return ret;
+		return ret;
+	}
+	ct_reserve_settle(gw->ct_control, ns);
+	return tcp_table_follow(gw, ns, err);
 }
 
 static void
@@ -150,7 +166,7 @@ write_knob(struct call *c, struct netns *ns, const struct knob *k, const json_t 
 	if (ret == 0)
 		ret = apply(c, ns, k, &changed);
 	if (ret == 0)
-		c->result = knob_object(ns, k);
+		c->result = knob_object(c, ns, k);
 	return ret;
 }
 
@@ -209,6 +225,10 @@ cmd_sysctl(struct call *c)
 		c->result = count_object(c, ns);
 		return value == NULL ? 0 : sl_refuse(&c->err, EPERM, "%s: is read only", KEY_COUNT);
 	}
+	if (strcmp(key, KEY_EHASH) == 0) {
+		c->result = ehash_object(c, ns);
+		return value == NULL ? 0 : sl_refuse(&c->err, EPERM, "%s: is read only", KEY_EHASH);
+	}
 	if (is_key(key, KEY_BUCKETS)) {
 		ret = value == NULL ? 0 : write_buckets(c, ns, value);
 		c->result = buckets_object(ns,
@@ -221,7 +241,7 @@ cmd_sysctl(struct call *c)
 			grammar_quote(key, q, sizeof(q)));
 	if (value != NULL)
 		return write_knob(c, ns, k, value);
-	c->result = knob_object(ns, k);
+	c->result = knob_object(c, ns, k);
 	return 0;
 }
 
@@ -243,8 +263,9 @@ cmd_sysctl_list_step(struct call *c)
 
 	call_item(c, buckets_object(ns, ct_buckets(c->gw->ct)));
 	call_item(c, count_object(c, ns));
+	call_item(c, ehash_object(c, ns));
 	for (i = 0; i < knob_count; i++)
-		call_item(c, knob_object(ns, &knob_list[i]));
+		call_item(c, knob_object(c, ns, &knob_list[i]));
 	return TASK_DONE;
 }
 

@@ -39,6 +39,7 @@
 	X(CT_NETNS_FULL, "ct-netns-full", "nf_conntrack_max of the namespace is reached")          \
 	X(CT_CLASH, "ct-clash", "the reply tuple belongs to another connection")                   \
 	X(CT_CHAIN_LONG, "ct-chain-long", "the bucket's chain is at its bound")                    \
+	X(SYN_BACKLOG, "syn-backlog", "tcp_max_syn_backlog connections are half open already")     \
 	X(ICMP_INNER, "icmp-inner", "ICMP error about a cut or malformed packet")                  \
 	X(ICMP_INNER_CHECKSUM, "icmp-inner-checksum", "packet inside an ICMP error has a bad sum") \
 	/* rules */                                                                                \

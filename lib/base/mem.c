@@ -68,9 +68,9 @@ read_number(const char *path, const char *format)
 	return found;
 }
 
-/* What can still be had: the machine's own estimate, and the limit of the cgroup (version 2). */
-static size_t
-memory_available(void)
+/* The cgroup's of version 2. */
+size_t
+sl_memory_available(void)
 {
 	size_t kb = read_number("/proc/meminfo", "MemAvailable:");
 	size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
@@ -93,7 +93,7 @@ sl_region_grow(struct sl_region *r, size_t bytes, struct sl_err *err)
 		return sl_refuse(err, EINVAL, "%zu MB are more than the %zu MB reserved",
 			want >> 20, r->reserved >> 20);
 	missing = want - r->present;
-	avail = memory_available();
+	avail = sl_memory_available();
 	if (missing > avail)
 		return sl_refuse(err, ENOMEM, "%zu MB of memory are needed, %zu MB are available",
 			missing >> 20, avail >> 20);

@@ -31,4 +31,7 @@ int sl_region_grow(struct sl_region *r, size_t bytes, struct sl_err *err);
 /* Gives all back. A region of zeros is left alone. */
 void sl_region_release(struct sl_region *r);
 
+/* Bytes that can still be had, by the machine's own estimate and the limit of the cgroup. */
+size_t sl_memory_available(void);
+
 #endif

@@ -322,8 +322,8 @@ bool ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget,
  * difference.
  *
  * Create before the scope has links, destroy when they are gone and no entry is left, a grace
- * period after the last worker could look one up. buckets: 1 … CT_OWN_BUCKETS_MAX, rounded up to
- * 2^n. -EINVAL, -EEXIST, -ENOMEM.
+ * period after the last worker could look one up (a scope without one is left alone). buckets:
+ * 1 … CT_OWN_BUCKETS_MAX, rounded up to 2^n. -EINVAL, -EEXIST, -ENOMEM.
  */
 #define CT_OWN_BUCKETS_MAX (1u << 24)
 int ct_own_create(struct ct *ct, uint32_t scope, uint32_t buckets, struct sl_err *err);
@@ -350,6 +350,7 @@ struct ct_stats {
 	uint64_t invalid;
 	uint64_t chain_too_long;
 	uint64_t swept;         /* pool slots looked at */
+	uint64_t walked;        /* the same by ct_purge_slice() */
 };
 void ct_stats(const struct ct *ct, unsigned int thread, struct ct_stats *out);
 

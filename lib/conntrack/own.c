@@ -48,10 +48,11 @@ ct_own_create(struct ct *ct, uint32_t scope, uint32_t buckets, struct sl_err *er
 		return ret;
 	if (ct->own[scope] != NULL)
 		return sl_refuse(err, EEXIST, "the namespace has a table of its own");
-	buckets = RTE_MAX(rte_align32pow2(buckets), CT_SLOTS);
-	ret = ct_lines_create(&l, buckets, RTE_MIN(ct_max(ct), buckets * OWN_FULL), err);
+	buckets = rte_align32pow2(buckets);
+	ret = ct_lines_create(&l, RTE_MAX(buckets, CT_SLOTS), buckets * OWN_FULL, err);
 	if (ret < 0)
 		return ret;
+	l->buckets = buckets;
 	sl_rcu_publish(&ct->own[scope], l);
 	return 0;
 }
@@ -75,7 +76,7 @@ ct_own_buckets(const struct ct *ct, uint32_t scope)
 {
 	const struct ct_lines *l = ct->own != NULL && scope < NETNS_MAX ? ct->own[scope] : NULL;
 
-	return l == NULL ? 0 : (l->mask + 1) * CT_SLOTS;
+	return l == NULL ? 0 : l->buckets;
 }
 
 /* Entries whose original tuple is in a chain, by index; at most max. */

@@ -60,6 +60,7 @@ struct ct_lines {
 	uint32_t mask; /* lines - 1 */
 	uint32_t stripe_mask; /* CT_STRIPES - 1, or mask where that is less */
 	uint32_t chain_max; /* read with ct_chain_max(): raised with nf_conntrack_max */
+	uint32_t buckets; /* as asked for, which the lines have at least */
 	struct ct_lines *next;
 	bool moved[CT_STRIPES];
 	size_t present;          /* bytes of the lines */

@@ -145,6 +145,7 @@ ct_purge_index(struct ct_thread *t, uint32_t i)
 bool
 ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget, uint64_t *destroyed)
 {
+	uint32_t first = w->next;
 	uint64_t n = 0;
 
 	for (; w->next < w->end && budget > 0; budget--) {
@@ -153,6 +154,7 @@ ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget, uint
 		if (slot_matches(&t->ct->slot[i], NULL) && !owner_alive(t->ct, &t->ct->slot[i]))
 			n += ct_purge_index(t, i);
 	}
+	netns_counter_add(&t->stats.walked, w->next - first);
 	netns_counter_add(&t->stats.deleted, n);
 	*destroyed += n;
 	return w->next < w->end;

@@ -19,6 +19,9 @@
 /* Connections that the entry pool may ever hold (CT_ENTRIES_MAX of conntrack). */
 #define CT_MAX_LIMIT (1u << 25)
 
+/* Buckets that a namespace's TCP table may have (CT_OWN_BUCKETS_MAX of conntrack). */
+#define TCP_EHASH_LIMIT (1u << 24)
+
 #define FIELD(f)                  offsetof(struct knobs, f)
 #define SECONDS(name, f, d, h)    {PREFIX name, KNOB_SECONDS, FIELD(f), 0, SL_TIMEOUT_MAX, d, h}
 #define BOOL(key, f, d, h)        {key, KNOB_BOOL, FIELD(f), 0, 1, d, h}
@@ -31,11 +34,22 @@
 #define FRAG_BYTES(key, f, h)                                                                      \
 	{key, KNOB_U32, FIELD(f), 0, FRAG_BYTES_MAX, FRAG_BYTES_DEFAULT, h}
 
+/* In the kernel these are ints. */
+#define TCP_BOUND(key, f, h)                                                                       \
+	{"net.ipv4." key, KNOB_U32, FIELD(f), 0, INT32_MAX, KNOB_DERIVED, h}
+
 const struct knob knob_list[] = {
 	FRAG_BYTES("net.ipv4.ipfrag_high_thresh", frag4_high_thresh,
 		"bytes of buffers in which IPv4 fragments wait"),
 	{"net.ipv4.ipfrag_time", KNOB_SECONDS, FIELD(frag4_timeout), 0, SL_TIMEOUT_MAX, 30,
 		"IPv4 fragments wait for the rest"},
+	{"net.ipv4.tcp_child_ehash_entries", KNOB_SIZE, FIELD(tcp_child_ehash_entries), 0,
+		TCP_EHASH_LIMIT, 0,
+		"buckets of the TCP table of namespaces created from this one; 0: they share"},
+	TCP_BOUND("tcp_max_syn_backlog", tcp_max_syn_backlog,
+		"half-open TCP connections; not set: entries / 128, at least 128"),
+	TCP_BOUND("tcp_max_tw_buckets", tcp_max_tw_buckets,
+		"TCP connections in TIME_WAIT; not set: entries / 2"),
 	BOOL(PREFIX "nf_conntrack_acct", acct, 0, "count packets and bytes of each connection"),
 	BOOL(PREFIX "nf_conntrack_checksum", checksum, 1,
 		"a wrong checksum makes a packet INVALID"),
@@ -131,6 +145,11 @@ knob_set(struct knobs *k, const struct knob *knob, uint32_t value)
 		value *= SL_MSEC_PER_SEC;
 		memcpy(field, &value, sizeof(value));
 		break;
+	case KNOB_SIZE:
+		if (value != 0)
+			value = rte_align32pow2(value);
+		memcpy(field, &value, sizeof(value));
+		break;
 	case KNOB_U32:
 		memcpy(field, &value, sizeof(value));
 		break;
@@ -153,6 +172,7 @@ knob_get(const struct knobs *k, const struct knob *knob)
 		memcpy(&value, field, sizeof(value));
 		return value / SL_MSEC_PER_SEC;
 	case KNOB_U32:
+	case KNOB_SIZE:
 		memcpy(&value, field, sizeof(value));
 		return value;
 	default:
@@ -225,8 +245,25 @@ knob_format(const struct knobs *k, const struct knob *knob, char *buf, unsigned 
 
 	if (knob->type == KNOB_INVALID)
 		snprintf(buf, len, "%s", invalid_names[value]);
+	else if (value == KNOB_DERIVED)
+		snprintf(buf, len, "auto");
 	else
 		snprintf(buf, len, "%" PRIu32, value);
+}
+
+bool
+knobs_have_own(const struct knobs *k)
+{
+	return k->ct_reserve != 0 || k->tcp_child_ehash_entries != 0 ||
+	       k->tcp_max_tw_buckets != KNOB_DERIVED || k->tcp_max_syn_backlog != KNOB_DERIVED;
+}
+
+void
+knobs_drop_own(struct knobs *k)
+{
+	k->ct_reserve = 0;
+	k->tcp_child_ehash_entries = 0;
+	k->tcp_max_tw_buckets = k->tcp_max_syn_backlog = KNOB_DERIVED;
 }
 
 struct knobs *

@@ -72,6 +72,10 @@ struct knobs {
 	uint32_t ratelimit_keys; /* buckets of a `limit rate … by …` made from now on */
 	uint32_t reject_rate; /* sluice.reject_rate: answers to rejected packets in a second */
 	uint32_t ct_reserve; /* connections for which there is always room; not inherited */
+	uint32_t tcp_child_ehash_entries; /* buckets of the TCP table of children; not inherited */
+	/* of the namespace's TCP table; KNOB_DERIVED: what goes with its size. Not inherited */
+	uint32_t tcp_max_tw_buckets;
+	uint32_t tcp_max_syn_backlog;
 	uint8_t tcp_max_retrans;
 	uint8_t nat_pool_alarm; /* percent of a pool in use that is told; 0: never */
 	bool tcp_loose;
@@ -86,7 +90,12 @@ struct knobs {
 	uint32_t refs;            /* control side only */
 };
 
-enum knob_type { KNOB_SECONDS, KNOB_BOOL, KNOB_U8, KNOB_U32, KNOB_INVALID };
+/* A size is rounded up to 2^n; 0 stays. */
+enum knob_type { KNOB_SECONDS, KNOB_BOOL, KNOB_U8, KNOB_U32, KNOB_SIZE, KNOB_INVALID };
+
+/* The value of a field that nobody has written, where another is derived then; printed as "auto".
+ * It is not in the range of the knob. */
+#define KNOB_DERIVED UINT32_MAX
 
 struct knob {
 	const char *key; /* full name, such as net.netfilter.nf_conntrack_udp_timeout */
@@ -112,6 +121,10 @@ int knob_parse(struct knobs *k, const struct knob *knob, const char *text, struc
 
 /* Writes the value as sysctl prints it; buf of at least 16 bytes. */
 void knob_format(const struct knobs *k, const struct knob *knob, char *buf, unsigned int len);
+
+/* Whether some values are not inherited; and takes these back to their defaults. */
+bool knobs_have_own(const struct knobs *k);
+void knobs_drop_own(struct knobs *k);
 
 /* A block of its own with the values of `from` and one reference; NULL when memory is short. */
 struct knobs *knobs_dup(const struct knobs *from);

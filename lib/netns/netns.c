@@ -186,11 +186,11 @@ inherited(const struct netns *parent)
 {
 	struct knobs *k;
 
-	if (parent->knobs->ct_reserve == 0)
+	if (!knobs_have_own(parent->knobs))
 		return parent->knobs;
 	k = knobs_dup(parent->knobs);
 	if (k != NULL) {
-		k->ct_reserve = 0;
+		knobs_drop_own(k);
 		k->refs = 0;
 	}
 	return k;

@@ -113,9 +113,8 @@ int netns_name_valid(const char *name, struct sl_err *err);
 
 /*
  * All or nothing: on a refusal (invalid name, taken, twice in the batch: the message says which;
- * too many; memory) nothing has changed. Knobs are inherited from parent, but for ct_reserve, which
- * is 0. out[i], when out is not
- * NULL, is set for each. 0 or -errno.
+ * too many; memory) nothing has changed. Knobs are inherited from parent, but for those that
+ * knobs_drop_own() resets. out[i], when out is not NULL, is set for each. 0 or -errno.
  */
 int netns_create_batch(struct netns_registry *r, const char *const names[], unsigned int n,
 	const struct netns *parent, struct netns **out, struct sl_err *err);

@@ -22,7 +22,15 @@ tcp_netns_new(unsigned int threads)
 		return NULL;
 	memset(tn, 0, size);
 	tn->threads = threads;
+	tcp_limit_set(tn, TCP_NO_LIMIT, TCP_NO_LIMIT);
 	return tn;
+}
+
+void
+tcp_limit_set(struct tcp_netns *tn, uint32_t max_half_open, uint32_t max_time_wait)
+{
+	__atomic_store_n(&tn->max_half_open, max_half_open, __ATOMIC_RELAXED);
+	__atomic_store_n(&tn->max_time_wait, max_time_wait, __ATOMIC_RELAXED);
 }
 
 void
@@ -81,49 +89,56 @@ is_half_open(const struct ct_entry *e)
 	       e->proto.tcp.state == CT_TCP_SYN_SENT2;
 }
 
-bool
-tcp_limit_open(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e, uint32_t max)
+static uint32_t
+limit(const uint32_t *max)
 {
+	return __atomic_load_n(max, __ATOMIC_RELAXED);
+}
+
+/* Counts the connection in or out, as it is not yet. */
+static void
+count(struct ct_entry *e, uint16_t flag, int64_t *counter, bool in)
+{
+	if (((e->status & flag) != 0) == in)
+		return;
+	netns_counter_add(counter, in ? 1 : -1);
+	e->status ^= flag;
+}
+
+bool
+tcp_limit_open(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e)
+{
+	struct tcp_count *c = &tn->count[thread];
+
 	if (!is_half_open(e))
 		return true;
-	if (half_open(tn) >= (int64_t)max) {
-		netns_counter_add(&tn->count[thread].backlog_full, 1);
+	if (half_open(tn) >= (int64_t)limit(&tn->max_half_open)) {
+		netns_counter_add(&c->backlog_full, 1);
 		return false;
 	}
-	netns_counter_add(&tn->count[thread].half_open, 1);
-	e->status |= CT_HALF_OPEN;
+	count(e, CT_HALF_OPEN, &c->half_open, true);
 	return true;
 }
 
 bool
-tcp_limit_state(
-	struct tcp_netns *tn, unsigned int thread, struct ct_entry *e, uint32_t max_time_wait)
+tcp_limit_state(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e)
 {
 	struct tcp_count *c = &tn->count[thread];
+	bool waits = e->proto.tcp.state == CT_TCP_TIME_WAIT;
 
-	if ((e->status & CT_HALF_OPEN) && !is_half_open(e)) {
-		netns_counter_add(&c->half_open, -1);
-		e->status &= (uint16_t)~CT_HALF_OPEN;
-	}
-	if (e->proto.tcp.state != CT_TCP_TIME_WAIT || (e->status & CT_TIME_WAITING))
-		return true;
-	if (time_wait(tn) >= (int64_t)max_time_wait) {
+	count(e, CT_HALF_OPEN, &c->half_open, is_half_open(e));
+	if (waits && !(e->status & CT_TIME_WAITING) &&
+		time_wait(tn) >= (int64_t)limit(&tn->max_time_wait)) {
 		netns_counter_add(&c->time_wait_full, 1);
 		return false;
 	}
-	netns_counter_add(&c->time_wait, 1);
-	e->status |= CT_TIME_WAITING;
+	count(e, CT_TIME_WAITING, &c->time_wait, waits);
 	return true;
 }
 
 void
 tcp_limit_release(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e)
 {
-	struct tcp_count *c = &tn->count[thread];
-
-	if (e->status & CT_HALF_OPEN)
-		netns_counter_add(&c->half_open, -1);
-	if (e->status & CT_TIME_WAITING)
-		netns_counter_add(&c->time_wait, -1);
-	e->status &= (uint16_t)~(CT_HALF_OPEN | CT_TIME_WAITING);
+	count(e, CT_HALF_OPEN, &tn->count[thread].half_open, false);
+	count(e, CT_TIME_WAITING, &tn->count[thread].time_wait, false);
 }

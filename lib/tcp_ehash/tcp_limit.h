@@ -5,8 +5,7 @@
  *
  * Each thread counts for itself, and the sum is the number. So it is exact when quiet; while
  * several threads admit at once it can be exceeded by as many as there are threads but one. That a
- * connection was counted is a flag in its entry, so what began before there was a limit is never
- * given back.
+ * connection was counted is a flag in its entry, so what was not is never given back.
  */
 #ifndef TCP_LIMIT_H
 #define TCP_LIMIT_H
@@ -24,29 +23,35 @@ struct tcp_count {
 	uint64_t cookies_sent, cookies_good, cookies_bad;
 } __rte_cache_aligned;
 
+#define TCP_NO_LIMIT UINT32_MAX
+
 /* Of a namespace: netns.tcp, made when it is first needed and kept as long as the namespace. */
 struct tcp_netns {
 	unsigned int threads;
+	uint32_t max_half_open, max_time_wait; /* written by control, read by workers */
 	struct tcp_count count[];
 };
 
-struct tcp_netns *tcp_netns_new(unsigned int threads); /* NULL: no memory */
-void tcp_netns_free(struct tcp_netns *tn);             /* NULL is left alone */
+/* Without limits. NULL: no memory. */
+struct tcp_netns *tcp_netns_new(unsigned int threads);
+void tcp_netns_free(struct tcp_netns *tn); /* NULL is left alone */
+
+/* TCP_NO_LIMIT: any number. What is above a new limit already stays until it ends. */
+void tcp_limit_set(struct tcp_netns *tn, uint32_t max_half_open, uint32_t max_time_wait);
 
 /* The sums of all threads. */
 void tcp_netns_totals(const struct tcp_netns *tn, struct tcp_count *out);
 
 /* ---- worker ---- */
 
-/* A connection that begins, an embryo. False: `max` are half open already. */
-bool tcp_limit_open(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e, uint32_t max);
+/* A TCP connection that begins, an embryo. False: as many as may be are half open already. */
+bool tcp_limit_open(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e);
 
 /*
  * The state of a connection has changed; under its lock. False: it is in TIME_WAIT, of which there
- * are `max_time_wait` already, so it is to be forgotten.
+ * are as many as may be already, so it is to be forgotten.
  */
-bool tcp_limit_state(
-	struct tcp_netns *tn, unsigned int thread, struct ct_entry *e, uint32_t max_time_wait);
+bool tcp_limit_state(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e);
 
 /* The connection is over: gives back what it was counted for. */
 void tcp_limit_release(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e);

@@ -152,6 +152,9 @@ test_refusals(void **state)
 	assert_int_equal(ct_own_create(f->ct, 1, 9, &err), 0);
 	assert_int_equal(ct_own_buckets(f->ct, 1), 16);
 	assert_int_equal(ct_own_create(f->ct, 1, 8, &err), -EEXIST);
+	assert_int_equal(ct_own_create(f->ct, 2, 1, &err), 0);
+	assert_int_equal(ct_own_buckets(f->ct, 2), 1);
+	ct_own_destroy(f->a, 2);
 	ct_own_destroy(f->a, 1);
 	ct_own_destroy(f->a, 1);
 	ct_own_destroy(f->a, NETNS_MAX);

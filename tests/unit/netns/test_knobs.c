@@ -20,6 +20,9 @@ static const struct {
 } defaults[] = {
 	{"net.ipv4.ipfrag_high_thresh", "4194304"},
 	{"net.ipv4.ipfrag_time", "30"},
+	{"net.ipv4.tcp_child_ehash_entries", "0"},
+	{"net.ipv4.tcp_max_syn_backlog", "auto"},
+	{"net.ipv4.tcp_max_tw_buckets", "auto"},
 	{"net.netfilter.nf_conntrack_acct", "0"},
 	{"net.netfilter.nf_conntrack_checksum", "1"},
 	{"net.netfilter.nf_conntrack_events", "2"},
@@ -117,7 +120,7 @@ test_fields_are_apart(void **state)
 	knobs_default(&k);
 	for (i = 0; i < knob_count; i++) {
 		const char *text = knob_list[i].type == KNOB_INVALID ? "drop" :
-			knob_list[i].max < 77			     ? "1" : "77";
+			knob_list[i].max < 64			     ? "1" : "64";
 
 		before = k;
 		if (knob_list[i].type == KNOB_BOOL)
@@ -133,46 +136,60 @@ test_fields_are_apart(void **state)
 	}
 }
 
+static const struct {
+	const char *key, *text, *out; /* out NULL: refused */
+} cases[] = {
+	{"nf_conntrack_udp_timeout", "0", "0"},
+	{"nf_conntrack_udp_timeout", "2147000", "2147000"},
+	{"nf_conntrack_udp_timeout", "2147001", NULL},
+	{"nf_conntrack_udp_timeout", "4294967296", NULL},
+	{"nf_conntrack_udp_timeout", "18446744073709551616", NULL},
+	{"nf_conntrack_udp_timeout", "-1", NULL},
+	{"nf_conntrack_udp_timeout", "-18446744073709551615", NULL},
+	{"nf_conntrack_udp_timeout", "+1", NULL},
+	{"nf_conntrack_udp_timeout", "", NULL},
+	{"nf_conntrack_udp_timeout", " ", NULL},
+	{"nf_conntrack_udp_timeout", "30s", NULL},
+	{"nf_conntrack_udp_timeout", "3.5", NULL},
+	{"nf_conntrack_udp_timeout", "1 2", NULL},
+	{"nf_conntrack_udp_timeout", "abc", NULL},
+	{"nf_conntrack_udp_timeout", "0x", NULL},
+	{"nf_conntrack_udp_timeout", " 45\n", "45"},
+	{"nf_conntrack_udp_timeout", "0x1f", "31"},
+	{"nf_conntrack_udp_timeout", "010", "8"},
+	{"nf_conntrack_acct", "1", "1"},
+	{"nf_conntrack_acct", "2", NULL},
+	{"nf_conntrack_acct", "yes", NULL},
+	{"nf_conntrack_tcp_max_retrans", "255", "255"},
+	{"nf_conntrack_tcp_max_retrans", "256", NULL},
+	{"nf_conntrack_max", "1", "1"},
+	{"nf_conntrack_max", "33554432", "33554432"},
+	{"nf_conntrack_max", "33554433", NULL},
+	{"nf_conntrack_max", "0", NULL},
+	{"net.ipv4.tcp_child_ehash_entries", "0", "0"},
+	{"net.ipv4.tcp_child_ehash_entries", "1", "1"},
+	{"net.ipv4.tcp_child_ehash_entries", "100", "128"},
+	{"net.ipv4.tcp_child_ehash_entries", "128", "128"},
+	{"net.ipv4.tcp_child_ehash_entries", "8388609", "16777216"},
+	{"net.ipv4.tcp_child_ehash_entries", "16777216", "16777216"},
+	{"net.ipv4.tcp_child_ehash_entries", "16777217", NULL},
+	{"net.ipv4.tcp_child_ehash_entries", "auto", NULL},
+	{"net.ipv4.tcp_max_tw_buckets", "0", "0"},
+	{"net.ipv4.tcp_max_tw_buckets", "2147483647", "2147483647"},
+	{"net.ipv4.tcp_max_tw_buckets", "4294967295", NULL},
+	{"net.ipv4.tcp_max_syn_backlog", "auto", NULL},
+	{"sluice.invalid", "kernel", "kernel"},
+	{"sluice.invalid", "drop", "drop"},
+	{"sluice.invalid", "auto", "auto"},
+	{"sluice.invalid", "1", NULL},
+	{"sluice.invalid", "", NULL},
+	{"sluice.icmp_inner_checksum", "0", "0"},
+};
+
 static void
 test_parse(void **state)
 {
-	static const struct {
-		const char *key, *text, *out; /* out NULL: refused */
-	} cases[] = {
-		{"nf_conntrack_udp_timeout", "0", "0"},
-		{"nf_conntrack_udp_timeout", "2147000", "2147000"},
-		{"nf_conntrack_udp_timeout", "2147001", NULL},
-		{"nf_conntrack_udp_timeout", "4294967296", NULL},
-		{"nf_conntrack_udp_timeout", "18446744073709551616", NULL},
-		{"nf_conntrack_udp_timeout", "-1", NULL},
-		{"nf_conntrack_udp_timeout", "-18446744073709551615", NULL},
-		{"nf_conntrack_udp_timeout", "+1", NULL},
-		{"nf_conntrack_udp_timeout", "", NULL},
-		{"nf_conntrack_udp_timeout", " ", NULL},
-		{"nf_conntrack_udp_timeout", "30s", NULL},
-		{"nf_conntrack_udp_timeout", "3.5", NULL},
-		{"nf_conntrack_udp_timeout", "1 2", NULL},
-		{"nf_conntrack_udp_timeout", "abc", NULL},
-		{"nf_conntrack_udp_timeout", "0x", NULL},
-		{"nf_conntrack_udp_timeout", " 45\n", "45"},
-		{"nf_conntrack_udp_timeout", "0x1f", "31"},
-		{"nf_conntrack_udp_timeout", "010", "8"},
-		{"nf_conntrack_acct", "1", "1"},
-		{"nf_conntrack_acct", "2", NULL},
-		{"nf_conntrack_acct", "yes", NULL},
-		{"nf_conntrack_tcp_max_retrans", "255", "255"},
-		{"nf_conntrack_tcp_max_retrans", "256", NULL},
-		{"nf_conntrack_max", "1", "1"},
-		{"nf_conntrack_max", "33554432", "33554432"},
-		{"nf_conntrack_max", "33554433", NULL},
-		{"nf_conntrack_max", "0", NULL},
-		{"sluice.invalid", "kernel", "kernel"},
-		{"sluice.invalid", "drop", "drop"},
-		{"sluice.invalid", "auto", "auto"},
-		{"sluice.invalid", "1", NULL},
-		{"sluice.invalid", "", NULL},
-		{"sluice.icmp_inner_checksum", "0", "0"},
-	};
+
 	unsigned int i;
 	(void)state;
 
