@@ -20,6 +20,7 @@
 #include "metrics.h"
 #include "rpc.h"
 #include "rpc_socket.h"
+#include "table_growth.h"
 #include "task.h"
 #include "telemetry.h"
 #include "worker.h"
@@ -91,6 +92,7 @@ open_doors(struct control *c, const struct control_options *o, struct sl_err *er
 	fd = rpc_socket_open(o->socket, o->group, err);
 	if (fd < 0)
 		return fd;
+	table_growth_start(c->gw);
 	c->rpc = rpc_start(c->gw, c->base, fd, err);
 	return c->rpc != NULL ? 0 : -ENOMEM;
 }
@@ -104,6 +106,8 @@ stop_all(struct control *c)
 	metrics_stop(c->metrics);
 	if (c->telemetry)
 		telemetry_stop();
+	if (c->gw != NULL)
+		table_growth_stop(c->gw);
 	if (c->tasks)
 		task_drain();
 	if (c->gw != NULL)

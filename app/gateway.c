@@ -19,6 +19,7 @@
 #include "rcu.h"
 #include "rule_limits.h"
 #include "rule_store.h"
+#include "table_growth.h"
 #include "tcp_table.h"
 #include "translate.h"
 #include "worker.h"
@@ -141,6 +142,8 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	if (ret == 0)
 		ret = create_table(gw, config, err);
 	if (ret == 0)
+		ret = table_growth_create(gw, err);
+	if (ret == 0)
 		ret = translate_create(gw, config, err);
 	if (ret == 0)
 		ret = create_workers(gw, config, err);
@@ -224,6 +227,7 @@ gateway_destroy(struct gateway *gw)
 	netns_registry_destroy(gw->netns);
 	rte_mempool_free(gw->pool);
 	free(gw->rules_ops);
+	table_growth_free(gw);
 	free(gw);
 }
 

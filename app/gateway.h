@@ -23,6 +23,7 @@ struct events;
 struct neighbours;
 struct connlimit;
 struct nat;
+struct table_growth;
 
 struct gateway {
 	struct netns_registry *netns;
@@ -41,6 +42,7 @@ struct gateway {
 	struct ct_thread *ct_control; /* the control thread's own */
 	struct rules_ops *rules_ops;  /* what rules call */
 	struct connlimit *limits;     /* rule_limits.h */
+	struct table_growth *growth;
 };
 
 struct sl_err;

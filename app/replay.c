@@ -35,6 +35,7 @@
 #include "replay_capture.h"
 #include "replay_eal.h"
 #include "rpc.h"
+#include "table_growth.h"
 #include "worker.h"
 
 /* A worker that finds nothing polls again at once; this often is enough to keep the sweep going. */
@@ -220,6 +221,14 @@ next_input(struct input **next, struct sl_err *err)
 }
 
 static void
+grow(void)
+{
+	sl_rcu_offline();
+	table_growth_check(replay.gw);
+	sl_rcu_online();
+}
+
+static void
 feed(struct input *in)
 {
 	struct worker *w = replay.worker;
@@ -235,6 +244,8 @@ feed(struct input *in)
 	in->capture.ready = false;
 	datapath_sweep(w, false, replay.now);
 	sl_rcu_quiescent();
+	if (unlikely(table_growth_due(replay.gw)))
+		grow();
 }
 
 /* A refused command is part of the result, as any answer is, and shows in the exit status. */

@@ -52,6 +52,7 @@ setting(const struct netns *ns, const char *key, json_t *value)
 static json_t *
 knob_object(const struct call *c, const struct netns *ns, const struct knob *k)
 {
+	const struct netns *of = k->init_only ? netns_init_ns(c->gw->netns) : ns;
 	char text[32], *end;
 	unsigned long long v;
 
@@ -59,7 +60,7 @@ knob_object(const struct call *c, const struct netns *ns, const struct knob *k)
 		return setting(ns, KEY_TW, json_integer(tcp_table_time_wait_max(c->gw, ns)));
 	if (strcmp(k->key, KEY_BACKLOG) == 0)
 		return setting(ns, KEY_BACKLOG, json_integer(tcp_table_half_open_max(c->gw, ns)));
-	knob_format(netns_knobs(ns), k, text, sizeof(text));
+	knob_format(netns_knobs(of), k, text, sizeof(text));
 	v = strtoull(text, &end, 10);
 	return setting(ns, k->key,
 		*end == '\0' && end != text ? json_integer((json_int_t)v) : json_string(text));
@@ -157,6 +158,9 @@ write_knob(struct call *c, struct netns *ns, const struct knob *k, const json_t 
 	char number[32];
 	int ret;
 
+	if (k->init_only && ns->id != NETNS_INIT_ID)
+		return sl_refuse(&c->err, EPERM, "%s: is writable in init only: there is one table",
+			k->key);
 	if (text == NULL) {
 		snprintf(
 			number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));

@@ -266,6 +266,7 @@ uint32_t ct_buckets(const struct ct *ct);
 int ct_resize_start(struct ct *ct, uint32_t buckets, struct sl_err *err);
 void ct_resize_cancel(struct ct *ct);
 uint32_t ct_resize_target(const struct ct *ct);
+bool ct_resize_busy(const struct ct *ct); /* from start until release is done */
 bool ct_resize_slice(struct ct_thread *t, unsigned int lines);
 void ct_resize_finish(struct ct *ct);
 bool ct_resize_release(struct ct_thread *t, unsigned int lines);

@@ -14,6 +14,12 @@
 
 #include "err.h"
 
+bool
+ct_resize_busy(const struct ct *ct)
+{
+	return ct->resizing != NULL || ct->retired != NULL;
+}
+
 int
 ct_resize_start(struct ct *ct, uint32_t buckets, struct sl_err *err)
 {
@@ -22,7 +28,7 @@ ct_resize_start(struct ct *ct, uint32_t buckets, struct sl_err *err)
 
 	if (ret < 0)
 		return ret;
-	if (ct->resizing != NULL || ct->retired != NULL)
+	if (ct_resize_busy(ct))
 		return sl_refuse(err, EBUSY,
 			"nf_conntrack_buckets: the table is being resized: wait for its end");
 	ret = sl_region_grow(&ct->overflow_region,

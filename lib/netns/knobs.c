@@ -108,6 +108,8 @@ const struct knob knob_list[] = {
 		"keys that a `limit rate … by …` keeps, when its rule is added"},
 	{"sluice.reject_rate", KNOB_U32, FIELD(reject_rate), 0, 1000000, 1000,
 		"answers to rejected and too big packets in a second, on each worker; 0: none"},
+	{"sluice.table_growth", KNOB_BOOL, FIELD(table_growth), 0, 1, 1,
+		"double nf_conntrack_buckets when there are more connections", .init_only = true},
 };
 
 const unsigned int knob_count = RTE_DIM(knob_list);

@@ -87,6 +87,7 @@ struct knobs {
 	uint8_t events; /* tell listeners of connections; 1 and 2 are the same */
 	bool icmp_inner_checksum; /* sluice.icmp_inner_checksum: drop errors with a bad inner sum */
 	uint8_t invalid;          /* sluice.invalid: enum knob_invalid */
+	bool table_growth;        /* sluice.table_growth; in init's block, for all */
 	uint32_t refs;            /* control side only */
 };
 
@@ -103,6 +104,7 @@ struct knob {
 	uint16_t offset; /* of the field in struct knobs */
 	uint32_t min, max, def; /* in the unit outside */
 	const char *help;
+	bool init_only; /* one for all, init's: it is written there, and the same is read everywhere */
 };
 
 /* The list, in the order in which `sysctl list` prints it. */

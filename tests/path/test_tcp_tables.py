@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Namespaces with a TCP table of their own: what is in it, that nobody else can tell, and the
-bounds that go with it."""
+bounds that go with it; and how the table of all grows."""
+import struct
+
 import pytest
 
 from harness import CONFIG, Case, entry
-from packets import A, B, S, R, Host, home, icmp_error, l3, tagged, tcp, udp
+from packets import A, B, S, R, Host, home, icmp_error, l3, patch, tagged, tcp, udp
 
 P = Host('203.0.113.1')
 CHILD = 'net.ipv4.tcp_child_ehash_entries'
@@ -305,4 +307,48 @@ def test_settable_after(sluice, tmp_path):
     c.at(4).run(f'sysctl netns T1 {BACKLOG}=0')
     c.at(5).inside(syn(3), drop='syn-backlog')
     c.at(6).run('netns show T1', says(tcp_half_open=2))
+    c.replay()
+
+
+# ---- growth of the table of all ----
+
+BUCKETS = 'nf_conntrack_buckets'
+LEAST = 8192  # buckets
+MANY = 9000   # connections
+
+
+def many(case, at, frame):
+    """Connections from as many ports, without checksums; frame: of the first."""
+    for i in range(MANY):
+        case.at(at + i / 1e5).inside(patch(frame, 34, struct.pack('!H', 1000 + i)))
+
+
+def unsummed(frame, offset):
+    return patch(frame, offset, bytes(2))
+
+
+@pytest.mark.parametrize('on', [True, False])
+def test_growth(sluice, tmp_path, on):
+    """One connection more than buckets doubles them; none is lost, and answers find theirs."""
+    c = Case(sluice, tmp_path, config=f'sysctl {BUCKETS}={LEAST}\n' + CONFIG +
+             ('' if on else 'sysctl sluice.table_growth=0\n'))
+    many(c, 0, unsummed(udp(A(1000) > S(53)), 40))
+    c.at(LEAST / 1e5).run(f'sysctl {BUCKETS}', says(value=LEAST))
+    c.at((LEAST + 1) / 1e5).run(f'sysctl {BUCKETS}', says(value=2 * LEAST if on else LEAST))
+    c.at(1).run('conntrack count', says(count=MANY))
+    c.at(1).run('show memory', says(lines=(2 * LEAST if on else LEAST) // 8))
+    answer = unsummed(udp(S(53) > A(1000)), 40)
+    for i in range(0, MANY, 100):
+        c.at(2).outside(patch(answer, 36, struct.pack('!H', 1000 + i)))
+    c.at(3).run('conntrack count', says(count=MANY))
+    c.at(4).run(f'sysctl netns T1 sluice.table_growth', says(value=int(on)))
+    c.replay()
+
+
+def test_own_tables_do_not_make_it_grow(sluice, tmp_path):
+    c = Case(sluice, tmp_path, config=f'sysctl {BUCKETS}={LEAST}\n' + owning(16384),
+             knobs={BACKLOG: MANY, 'nf_conntrack_checksum': 0})
+    many(c, 0, syn(1000))
+    c.at(1).run(f'sysctl {BUCKETS}', says(value=LEAST))
+    c.at(1).run('conntrack count', says(count=MANY))
     c.replay()

@@ -65,6 +65,7 @@ static const struct {
 	{"sluice.invalid", "auto"},
 	{"sluice.ratelimit_keys", "4096"},
 	{"sluice.reject_rate", "1000"},
+	{"sluice.table_growth", "1"},
 };
 
 static void
