@@ -104,7 +104,7 @@ struct knob {
 	uint16_t offset; /* of the field in struct knobs */
 	uint32_t min, max, def; /* in the unit outside */
 	const char *help;
-	bool init_only; /* one for all, init's: it is written there, and the same is read everywhere */
+	bool init_only; /* one for all: written in init, and read as init's everywhere */
 };
 
 /* The list, in the order in which `sysctl list` prints it. */

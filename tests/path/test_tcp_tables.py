@@ -341,7 +341,7 @@ def test_growth(sluice, tmp_path, on):
     for i in range(0, MANY, 100):
         c.at(2).outside(patch(answer, 36, struct.pack('!H', 1000 + i)))
     c.at(3).run('conntrack count', says(count=MANY))
-    c.at(4).run(f'sysctl netns T1 sluice.table_growth', says(value=int(on)))
+    c.at(4).run('sysctl netns T1 sluice.table_growth', says(value=int(on)))
     c.replay()
 
 
