@@ -183,7 +183,7 @@ nat_pools_user(const struct nat_pool *pool)
 static bool
 same_use(const struct rule_nat *a, const struct rule_nat *b)
 {
-	return a->block_size == b->block_size && a->blocks == b->blocks &&
+	return b != NULL && a->block_size == b->block_size && a->blocks == b->blocks &&
 	       a->deterministic == b->deterministic &&
 	       a->endpoint_independent == b->endpoint_independent && a->filter == b->filter;
 }
