@@ -197,8 +197,18 @@ reopens(const struct ct_tcp *tcp, unsigned int dir)
 static bool
 answers_passed_syn(const struct ct_tcp *tcp, const struct step *st)
 {
-	return tcp->last_kind == TCP_SYN && tcp->last_dir != st->dir &&
-	       st->seg.ack == tcp->last_end;
+	return tcp->last_kind == TCP_SYN && tcp->last_dir != st->dir && st->seg.has_ack &&
+	       st->seg.ack == tcp->last_end && tcp->state != CT_TCP_SYN_SENT;
+}
+
+/* Before its receiver has acknowledged anything a RST is told by what it acknowledges: the last
+ * segment, with which the other side has challenged it. */
+static bool
+answers_challenge(const struct ct_tcp *tcp, const struct step *st)
+{
+	return tcp->last_kind == TCP_ACK && st->seg.has_ack && st->seg.ack == tcp->last_end &&
+	       !(st->e->status & CT_ASSURED) &&
+	       !(tcp->peer_flags[!st->dir] & CT_TCP_PEER_MAXACK);
 }
 
 /* Passed without effect, but remembered: an answer may tell that it was right. */
@@ -282,19 +292,8 @@ resets_challenger(const struct step *st, unsigned int old)
 {
 	const struct ct_tcp *tcp = &st->e->proto.tcp;
 
-	return old == CT_TCP_SYN_SENT && st->dir == CT_ORIGINAL && tcp->last_dir == CT_REPLY &&
+	return old == CT_TCP_SYN_SENT && tcp->last_dir == CT_REPLY &&
 	       st->seg.seq == tcp->last_ack;
-}
-
-/* What a RST that closes says of the windows still holds for what is under way; but one that
- * answers a SYN without a sequence says nothing. */
-static void
-take_rst_window(struct step *st)
-{
-	struct ct_tcp *tcp = &st->e->proto.tcp;
-
-	if (st->seg.kind == TCP_RST && !(st->seg.seq == 0 && tcp->state == CT_TCP_SYN_SENT))
-		tcp_window_take(tcp, st->dir, &st->seg);
 }
 
 static enum ct_proto_verdict
@@ -302,7 +301,9 @@ check_window(struct step *st, unsigned int old)
 {
 	switch (tcp_window(&st->e->proto.tcp, st->dir, &st->seg, st->ctx->knobs->tcp_be_liberal)) {
 	case TCP_FITS:
-		take_rst_window(st);
+		/* What a RST says of the windows still holds for what is under way. */
+		if (st->seg.kind == TCP_RST)
+			tcp_window_take(&st->e->proto.tcp, st->dir, &st->seg);
 		return accept_segment(st, old);
 	case TCP_LAX:
 		return accept_segment(st, old);
@@ -349,31 +350,18 @@ take_rst(struct step *st, unsigned int old)
 {
 	const struct knobs *knobs = st->ctx->knobs;
 	struct ct_tcp *tcp = &st->e->proto.tcp;
-	uint16_t status = st->e->status;
 	enum tcp_fit fit;
-	bool answers;
 
 	/* What was known may be out of date when closing, and there is nothing left to protect. */
 	if (old >= CT_TCP_FIN_WAIT && old <= CT_TCP_CLOSE)
 		return accept_segment(st, old);
 	if (resets_challenger(st, old))
 		return accept_segment(st, old);
-	answers = tcp->last_dir != st->dir && st->seg.has_ack && st->seg.ack == tcp->last_end;
-	/* A SYN that was passed. */
-	if (answers && (status & CT_SEEN_REPLY) && tcp->last_kind == TCP_SYN)
+	if (answers_passed_syn(tcp, st) || answers_challenge(tcp, st))
 		return accept_segment(st, old);
 	if (rst_is_old(tcp, st) && !knobs->tcp_ignore_invalid_rst)
 		return invalid(st->p, SL_DROP_INV_TCP_RST);
-	/* The ACK of a handshake that the server has forgotten. */
-	if (answers && !(status & CT_ASSURED) && tcp->last_kind == TCP_ACK) {
-		fit = tcp_window(tcp, st->dir, &st->seg, knobs->tcp_be_liberal);
-		if (fit == TCP_STALE)
-			return CT_PROTO_IGNORED;
-		if (fit == TCP_FITS)
-			take_rst_window(st);
-		return accept_segment(st, old);
-	}
-	if (old != CT_TCP_ESTABLISHED || !(status & CT_ASSURED) || rst_is_exact(tcp, st))
+	if (old != CT_TCP_ESTABLISHED || !(st->e->status & CT_ASSURED) || rst_is_exact(tcp, st))
 		return check_window(st, old);
 	fit = tcp_window(tcp, st->dir, &st->seg, knobs->tcp_be_liberal);
 	if (fit == TCP_STALE)

@@ -78,15 +78,21 @@ highest_sack(const struct tcp_seg *seg)
 	return high;
 }
 
-/* A SYN or SYN/ACK tells all of its sender: sequence, window (never scaled), options. */
+/* A SYN or SYN/ACK tells all of its sender: sequence, window (never scaled), options. One without
+ * any takes nothing back that an earlier one has offered. */
 static void
 open_side(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 {
-	uint8_t kept = tcp->peer_flags[dir] & CT_TCP_PEER_LIBERAL;
+	uint8_t offers = CT_TCP_PEER_SACK | CT_TCP_PEER_SCALE;
 	unsigned int scale;
 
-	tcp->peer_flags[dir] = kept | syn_options(seg, &scale);
-	tcp_set_scale(tcp, dir, scale);
+	if (seg->options_len != 0) {
+		offers = syn_options(seg, &scale);
+		tcp_set_scale(tcp, dir, scale);
+	} else {
+		offers &= tcp->peer_flags[dir];
+	}
+	tcp->peer_flags[dir] = (tcp->peer_flags[dir] & CT_TCP_PEER_LIBERAL) | offers;
 	tcp->peer[dir] = (struct ct_tcp_peer){
 		.end = seg->end,
 		.max_end = seg->end,
@@ -113,9 +119,8 @@ tcp_window_pick_up(struct ct_tcp *tcp, const struct tcp_seg *seg)
 		.max_end = seg->end + win,
 		.max_win = win,
 	};
-	/* Nothing was seen of the other side, but all that is acknowledged must have been sent. */
-	tcp->peer[CT_REPLY].end = seg->ack;
-	tcp->peer[CT_REPLY].max_end = seg->ack;
+	/* Nothing was seen of the other side; until it is, no acknowledgement is of any use. */
+	tcp->peer[CT_REPLY] = (struct ct_tcp_peer){0};
 }
 
 void
@@ -172,7 +177,8 @@ static bool
 starts_anew(const struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 {
 	if (tcp->state == CT_TCP_SYN_SENT && dir == CT_ORIGINAL)
-		return seg->seq != tcp->peer[dir].max_ack;
+		return seg->seq != tcp->peer[dir].max_ack ||
+		       tcp_after(seg->end, tcp->peer[dir].end);
 	return (tcp->state == CT_TCP_SYN_SENT || tcp->state == CT_TCP_SYN_RECV) &&
 	       tcp_after(seg->end, tcp->peer[dir].end);
 }
@@ -181,11 +187,13 @@ starts_anew(const struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *se
 static bool
 meet_syn(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 {
-	if (tcp->peer[dir].max_win != 0 && !starts_anew(tcp, dir, seg))
+	bool first = tcp->peer[dir].max_win == 0;
+
+	if (!first && !starts_anew(tcp, dir, seg))
 		return false;
 	open_side(tcp, dir, seg);
 	/* Scaling is in force when both have offered it (RFC 7323, 2.2). */
-	if (tcp->peer[!dir].max_win != 0 &&
+	if (first && tcp->peer[!dir].max_win != 0 &&
 		!(tcp->peer_flags[0] & tcp->peer_flags[1] & CT_TCP_PEER_SCALE)) {
 		tcp_set_scale(tcp, CT_ORIGINAL, 0);
 		tcp_set_scale(tcp, CT_REPLY, 0);
@@ -211,7 +219,8 @@ meet_amid(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 /*
  * Sound peers can be outside too: data or an acknowledgement that was long under way, or what is
  * beyond an offer by less than a window. The latter is the last that was sent, else its
- * acknowledgement were outside; a RST is not acknowledged, and must not move anything.
+ * acknowledgement were outside; a RST is not acknowledged, and must not move anything. Windows that
+ * are a good part of the sequence space can make one segment both too old and too new.
  */
 static enum tcp_fit
 outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ack_low)
@@ -220,7 +229,8 @@ outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ac
 
 	if (!tcp_after(seg->seq, s->max_end))
 		return TCP_STALE;
-	if (ack_low || seg->end - s->max_end >= r->max_win)
+	if (ack_low || seg->end - s->max_end >= r->max_win ||
+		tcp_after(s->end - r->max_win, seg->end))
 		return TCP_OUTSIDE;
 	if (seg->kind == TCP_RST)
 		return TCP_STALE;
@@ -245,23 +255,23 @@ enum tcp_fit
 tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool liberal)
 {
 	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
-	bool blank, known, data_fits, ack_low, ack_high;
+	bool data_fits, ack_low, ack_high;
 	enum tcp_fit fit;
 
 	complete_ack(tcp, dir, seg);
-	/* The RST of a host that knows of no connection has no sequence (RFC 9293, 3.10.7.1). */
-	blank = seg->kind == TCP_RST && seg->seq == 0 && tcp->state == CT_TCP_SYN_SENT;
 	if (unlikely(seg->kind == TCP_SYN || seg->kind == TCP_SYNACK)) {
 		/* Opened by both: this SYN acknowledges nothing that its window could begin at. */
 		if (meet_syn(tcp, dir, seg) && seg->kind == TCP_SYN && dir == CT_REPLY &&
 			tcp->state == CT_TCP_SYN_SENT)
 			return TCP_FITS;
-	} else if (unlikely(s->max_win == 0) && !blank) {
+	} else if (unlikely(s->max_win == 0)) {
 		meet_amid(tcp, dir, seg);
 	}
+	/* The RST of a host that knows of no connection has no sequence (RFC 9293, 3.10.7.1). */
+	if (unlikely(seg->kind == TCP_RST && seg->seq == 0 && tcp->state == CT_TCP_SYN_SENT))
+		seg->seq = seg->end = s->end;
 
-	known = s->max_win != 0 && !blank;
-	data_fits = !known || tcp_window_data_fits(s, r, seg);
+	data_fits = tcp_window_data_fits(s, r, seg);
 	ack_low = tcp_window_ack_low(s, r, seg);
 	ack_high = tcp_after(seg->sack, r->end);
 	if (data_fits && !ack_low && !ack_high) {
@@ -269,10 +279,7 @@ tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool liber
 			tcp_window_take(tcp, dir, seg);
 		return TCP_FITS;
 	}
-	if (ack_high)
-		fit = TCP_OUTSIDE;
-	else
-		fit = known ? outside(tcp, dir, seg, ack_low) : TCP_STALE;
+	fit = ack_high ? TCP_OUTSIDE : outside(tcp, dir, seg, ack_low);
 	if (liberal || (tcp->peer_flags[dir] & CT_TCP_PEER_LIBERAL))
 		return TCP_LAX;
 	return fit;
