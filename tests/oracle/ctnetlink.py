@@ -6,6 +6,7 @@ entries are asked for by the tuples that can have one, which takes microseconds,
 dumped only when it has more entries than were found. A test compares both with conntrack(8)."""
 
 import errno
+import functools
 import socket
 import struct
 
@@ -44,6 +45,7 @@ def attribute(kind, value):
     return struct.pack('=HH', 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
+@functools.lru_cache(maxsize=4096)
 def tuple_attribute(protocol, src, dst, ids):
     """CTA_TUPLE_ORIG of a tuple, which finds its entry whichever direction it is."""
     v6 = len(src) == 16
@@ -63,7 +65,9 @@ def _be(value):
     return int.from_bytes(value, 'big')
 
 
-def _direction(value, counters):
+@functools.lru_cache(maxsize=4096)
+def _tuple(value):
+    """Protocol, source, destination and ids of a tuple."""
     parts = attributes(value)
     ip, proto = attributes(parts[1]), attributes(parts[2])
     v4 = 1 in ip
@@ -77,8 +81,12 @@ def _direction(value, counters):
         ids = (_be(proto[5]), _be(proto[6]), _be(proto[4]))
     elif protocol == ICMPV6 and not v4:
         ids = (_be(proto[8]), _be(proto[9]), _be(proto[7]))
+    return protocol, src, dst, ids
+
+
+def _direction(value, counters):
     counts = attributes(counters)
-    return Direction(protocol, src, dst, ids, _be(counts.get(1, b'')), _be(counts.get(2, b'')))
+    return Direction(*_tuple(value), _be(counts.get(1, b'')), _be(counts.get(2, b'')))
 
 
 def _state(protocol, value):
@@ -147,14 +155,18 @@ class Table:
 
     def find(self, tuples):
         """All entries: those of the tuples (protocol, src, dst, ids) if there are no others."""
-        found = {}
+        found, covered = {}, set()
         for one in tuples:
+            if one in covered:
+                continue
             family = socket.AF_INET6 if len(one[1]) == 16 else socket.AF_INET
             self._ask(CT_GET, 0, family, tuple_attribute(*one))
             try:
                 for _, _, body in self._one():
                     e = _entry(body[4:])
                     found[e.key[0], e.directions[0].key] = e
+                    covered |= {(e.protocol, socket.inet_pton(family, d.src),
+                                 socket.inet_pton(family, d.dst), d.ids) for d in e.directions}
             except OSError as e:
                 # There is none, or the kernel knows that there can be none (an ICMP type).
                 if e.errno not in (errno.ENOENT, errno.EINVAL):

@@ -124,7 +124,7 @@ class Sctp:
     def __init__(self, rng, client, server):
         self.rng = rng
         # Of its own: two associations between the same ends would be a restart.
-        self.ends = (f'{client}:{rng.randrange(5000, 6000)}', f'{server}:3868')
+        self.ends = (f'{client}:{rng.randrange(1024, 65536)}', f'{server}:3868')
         self.tags = rng.choice((1, 7, 2**32 - 1)), rng.choice((2, 9, 2**31))
         closer = rng.randrange(2)
         middle = [(rng.choice(self.MIDDLE), rng.randrange(2)) for _ in range(rng.randrange(4))]

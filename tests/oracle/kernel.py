@@ -25,6 +25,7 @@ import build
 import ctnetlink
 from answers import Answer
 from hosts import OTHER, PREFIXES
+from nftables import Nft
 from packet import Packet
 
 CLONE_NEWNET = 0x40000000
@@ -107,7 +108,7 @@ class Kernel:
         name = f'sluice-oracle-{os.getpid()}'
         self.names = {'ends': f'{name}-ends', 'gateway': f'{name}-gateway'}
         self.cpus = os.sched_getaffinity(0)
-        self.table, self.sockets = None, {}
+        self.table, self.nft, self.sockets = None, None, {}
         self.loaded, self.defaults = None, {}
         self.marks = 0
         try:
@@ -130,6 +131,7 @@ class Kernel:
                 self.sockets[side] = self._raw(side)
         with inside(gateway):
             self.table = ctnetlink.Table()
+            self.nft = Nft()
         self._knob('nf_conntrack_acct', '1')
 
     def _link(self, side):
@@ -173,7 +175,8 @@ class Kernel:
     def prepare(self, scenario):
         rules = ruleset(scenario)
         if rules != self.loaded:
-            sh('ip', 'netns', 'exec', self.names['gateway'], 'nft', '-f', '-', text=rules)
+            with inside(self.names['gateway']):
+                self.nft.run(rules)
             self.loaded = rules
         for key, value in self.defaults.items():
             self._knob(key, value)
@@ -239,6 +242,8 @@ class Kernel:
             s.close()
         if self.table is not None:
             self.table.close()
+        if self.nft is not None:
+            self.nft.close()
         os.sched_setaffinity(0, self.cpus)
         for ns in self.names.values():
             subprocess.run(['ip', 'netns', 'delete', ns], capture_output=True)

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which section of docs/differences.md a difference of a random scenario belongs to. Each test here
-looks for just its own packets and answers; what none of them knows is a fault."""
+"""Which section of docs/differences.md a difference of a random scenario belongs to.
+
+SHOWN: the differing step's own packet and answers tell. CAUSES: a packet to which both have
+answered alike, but of which they keep different things; the effect may come much later, and be
+anything. So this names packets only: search.py runs the scenario again without them, and then it
+has to agree. What none of these knows is a fault."""
+
+import itertools
 
 from answers import TCP
 from hosts import name_of
@@ -9,206 +15,197 @@ NO_KIND = set('PUEC-')
 
 
 def after(a, b):
-    """a is behind b (RFC 9293, 3.4)."""
-    return (b - a) % 2**32 > 2**31
+    """a comes after b (RFC 9293, 3.4)."""
+    return (b - a) % 2**32 >= 2**31
 
 
 class Segment:
     """A TCP packet."""
 
     def __init__(self, packet):
-        self.source, self.target = (packet.src, packet.sport), (packet.dst, packet.dport)
+        self.tuple = packet.src, packet.sport, packet.dst, packet.dport
         self.kind = ''.join(sorted(set(packet.words[0]) - NO_KIND))
         self.seq, self.ack = packet.get('seq') % 2**32, packet.get('ack') % 2**32
         length = packet.get('data') + ('S' in self.kind) + ('F' in self.kind)
         self.end = (self.seq + length) % 2**32
 
-    def same_flow(self, other):
-        return {self.source, self.target} == {other.source, other.target}
-
-
-class Context:
-    """The first step where the two differ: its packet, and its entry before and after. earlier: the
-    flow's packets before it, the last one first, each with the entry before it and after it."""
-
-    def __init__(self, comparison, at):
-        step = comparison.steps[at]
-        self.p = Segment(step.step.packet)
-        self.earlier, old = [], None
-        for s in comparison.steps[:at]:
-            entry = self._entry(s.kernel)
-            p = Segment(s.step.packet) if s.step.packet.proto == 'tcp' else None
-            if p is not None and p.same_flow(self.p):
-                self.earlier.insert(0, (p, old, entry))
-            old = entry
-        self.old = old
-        self.kernel, self.sluice = self._entry(step.kernel), self._entry(step.sluice)
-        self.drops = tuple(not answer.outputs for answer in (step.kernel, step.sluice))
-
-    def _entry(self, answer):
-        ends = {self.p.source, self.p.target}
-        return next((e for e in answer.entries
-                     if e.protocol == TCP and set(sides(e)) == ends), None)
-
-    def state(self, which):
-        e = getattr(self, which)
-        return e.state if e else None
-
     @property
     def is_rst(self):
-        return self.p.kind in ('R', 'AR')
-
-    @property
-    def is_reply(self):
-        return from_reply(self.p, self.old)
-
-    def life(self):
-        """Earlier packets up to the one that made the entry, the last one first."""
-        for p, old, new in self.earlier:
-            yield p, old, new
-            if new is not None and counts(new) == (1, 0) and (old is None or counts(old) > (1, 0)):
-                return
-
-    def syns(self):
-        """SYNs of the client, the last one first."""
-        return [p for p, _, new in self.life() if p.kind == 'S' and not from_reply(p, new)]
+        return self.kind in ('R', 'AR')
 
 
-def sides(entry):
-    """(host, port) of the client and of the server."""
-    d = entry.directions[0]
-    return (name_of(d.src), d.ids[0]), (name_of(d.dst), d.ids[1])
+def direction(packet, entry):
+    """0: the packet is of the original direction of the entry, 1: a reply; None: neither."""
+    if entry is None:
+        return None
+    tuples = [(name_of(d.src), d.ids[0], name_of(d.dst), d.ids[1]) for d in entry.directions]
+    return tuples.index(packet.tuple) if packet.tuple in tuples else None
 
 
 def counts(entry):
     return tuple(d.packets for d in entry.directions)
 
 
-def uncounted(old, new):
-    """Whether a packet with these entries before and after it did not count."""
-    return old is not None and new is not None and counts(old) == counts(new)
+class Moment:
+    """A TCP packet with its entry before it (old), and after it in both gateways. life: earlier
+    packets of the same entry, the last one first."""
+
+    def __init__(self, step, before):
+        self.p = Segment(step.step.packet)
+        self.old = self._entry(before)
+        self.kernel, self.sluice = (self._entry(a.entries) for a in (step.kernel, step.sluice))
+        self.drops = tuple(not a.outputs for a in (step.kernel, step.sluice))
+        self.life = []
+
+    def _entry(self, entries):
+        return next((e for e in entries if e.protocol == TCP and direction(self.p, e) is not None),
+                    None)
+
+    def state(self, which):
+        entry = getattr(self, which)
+        return entry.state if entry else None
+
+    @property
+    def is_reply(self):
+        """Whether it comes from the server."""
+        return direction(self.p, self.kernel or self.old) == 1
+
+    @property
+    def uncounted(self):
+        """Whether it belongs to an entry but did not count."""
+        return (self.old is not None and self.kernel is not None
+                and counts(self.old) == counts(self.kernel))
+
+    @property
+    def makes(self):
+        """Whether it made its entry."""
+        return self.kernel is not None and counts(self.kernel) == (1, 0) and \
+            (self.old is None or not self.uncounted)
+
+    def syns(self):
+        """SYNs of the client before this packet, the first one first."""
+        return [m.p for m in reversed(self.life) if m.p.kind == 'S' and not m.is_reply]
 
 
-def from_reply(packet, entry):
-    return entry is not None and sides(entry)[1] == packet.source
+def moments(comparison, end):
+    """{index: Moment} of the TCP packets before the step `end`."""
+    found, before = {}, []
+    for i, step in enumerate(comparison.steps[:end]):
+        if step.step.packet.proto == 'tcp' and not step.step.part:
+            now = Moment(step, before)
+            for m in reversed(found.values()):
+                if set(m.p.tuple) != set(now.p.tuple) and \
+                        direction(m.p, now.kernel or now.old) is None:
+                    continue
+                now.life.append(m)
+                if m.makes:
+                    break
+            found[i] = now
+        before = step.kernel.entries
+    return found
 
 
-def tcp_rst_in_window(c):
+# ---- what the step itself shows ----
+
+def tcp_rst_in_window(m):
     """Ten seconds or five minutes are left, all else is the same."""
-    states = {c.state('old'), c.state('kernel'), c.state('sluice')}
-    return (c.is_rst and states == {'ESTABLISHED'} and 'ASSURED' in c.old.flags
-            and c.drops == (False, False) and c.kernel.key == c.sluice.key
-            and c.kernel.left <= 10 < c.sluice.left <= 300)
+    states = {m.state('old'), m.state('kernel'), m.state('sluice')}
+    return (m.p.is_rst and states == {'ESTABLISHED'} and 'ASSURED' in m.old.flags
+            and m.drops == (False, False) and m.kernel.key == m.sluice.key
+            and m.kernel.left <= 10 < m.sluice.left <= 300)
 
 
-def tcp_rst_after_syn(c):
-    """Between a SYN that was passed without effect and the RST nothing counted. Of a RST that is
-    INVALID nevertheless the kernel keeps that its sender has left."""
-    resets = c.is_rst
-    for p, old, new in c.earlier:
-        if new is None or c.old is None or counts(new) != counts(c.old):
-            return False
-        if p.kind == 'S' and uncounted(old, new):
-            return (resets and c.state('sluice') == c.state('old')
-                    and c.state('kernel') in ('CLOSE', c.state('old')))
-        resets = resets or p.kind in ('R', 'AR')
-    return False
+def tcp_rst_after_syn(m):
+    """Since a SYN that was passed nothing counted."""
+    before = itertools.takewhile(lambda other: other.uncounted, m.life)
+    return (m.p.is_rst and any(other.p.kind == 'S' for other in before)
+            and m.old is not None and m.state('sluice') == m.state('old')
+            and m.state('kernel') in ('CLOSE', None, m.state('old')))
 
 
-def tcp_rst_beyond_syn(c):
-    if c.p.kind != 'AR' or c.state('old') != 'SYN_SENT' or not c.is_reply:
+def zero_remembered(m):
+    """Zero is where some segment before it ended, or none is remembered, which is zero too."""
+    return m.state('old') == 'SYN_SENT2' or any(other.p.end == 0 for other in m.life)
+
+
+def tcp_rst_without_ack(m):
+    """The acknowledgement field, zero, is taken for an acknowledgement."""
+    return (m.p.kind == 'R' and m.state('kernel') == 'CLOSE'
+            and m.state('old') == m.state('sluice') and zero_remembered(m))
+
+
+def tcp_synack_old(m):
+    """The kernel takes the state from it, or finds it INVALID."""
+    return (synack_old(m) and m.state('kernel') in ('SYN_RECV', 'SYN_SENT')
+            and m.state('sluice') == 'SYN_SENT')
+
+
+def tcp_syn_lower(m):
+    """In the kernel it is outside of the window."""
+    return syn_lower(m) and m.state('kernel') == m.state('sluice') == 'SYN_SENT'
+
+
+SHOWN = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_without_ack, tcp_synack_old, tcp_syn_lower)
+
+
+# ---- what may show later ----
+
+def synack_old(m):
+    """It acknowledges nothing of the SYN before it. The kernel takes the window from it."""
+    syns = m.syns()
+    return (m.p.kind == 'AS' and m.is_reply and m.state('old') == 'SYN_SENT' and bool(syns)
+            and not after(m.p.ack, syns[-1].seq))
+
+
+def syn_lower(m):
+    """The kernel goes on with an earlier SYN, which ends further on."""
+    if m.p.kind != 'S' or m.is_reply or m.state('old') != 'SYN_SENT':
         return False
-    syns = c.syns()
-    return (bool(syns) and c.p.ack == (syns[0].end + 1) % 2**32
-            and c.state('kernel') in (None, 'CLOSE') and c.state('sluice') == 'SYN_SENT')
+    first, *more = m.syns()
+    for syn in more:
+        if after(syn.end, first.end):
+            first = syn
+    return m.p.seq != first.seq and not after(m.p.end, first.end)
 
 
-def is_old_synack(p, old, syns):
-    """It acknowledges nothing of the SYN before it."""
-    return (p.kind == 'AS' and old is not None and old.state == 'SYN_SENT' and from_reply(p, old)
-            and bool(syns) and not after(p.ack, syns[0].seq))
+def refused_segment(m):
+    """A FIN or RST without effect: INVALID, or beyond the window, or not exact in SYN_RECV."""
+    return m.p.kind in ('AF', 'R', 'AR') and m.uncounted
 
 
-def tcp_synack_old(c):
-    """The kernel takes the window from it, and the state when it is not too old."""
-    if is_old_synack(c.p, c.old, c.syns()):
-        return c.state('kernel') == 'SYN_RECV' and c.state('sluice') == 'SYN_SENT'
-    syns = []
-    for p, old, new in reversed(list(c.life())):
-        if p.kind == 'S' and not from_reply(p, new):
-            syns.insert(0, p)
-        elif is_old_synack(p, old, syns):
-            return True
-    return False
+def rst_in_window(m):
+    """It has not closed. The kernel takes its sequence for sent."""
+    return (m.p.is_rst and m.state('old') == m.state('kernel') == 'ESTABLISHED'
+            and 'ASSURED' in m.old.flags and not m.uncounted)
 
 
-def tcp_syn_lower(c):
-    """The kernel goes on with the first SYN, Sluice with the last."""
-    syns = c.syns()
-    if c.p.kind == 'S' and c.state('old') == 'SYN_SENT' and not c.is_reply:
-        syns.insert(0, c.p)
-    return any(after(earlier.seq, later.seq) for later, earlier in zip(syns, syns[1:]))
+def rst_beyond_window(m):
+    """The kernel takes the sequence of the RST for sent."""
+    sent = [other.p.end for other in m.life
+            if other.p.tuple == m.p.tuple and not other.uncounted]
+    return m.p.is_rst and m.uncounted and all(after(m.p.seq, end) for end in sent)
 
 
-def tcp_pickup(c):
-    """Picked up amid: the kernel does not know the window of the side not heard yet."""
-    begun = list(c.life())[-1:]
-    if not begun or begun[0][0].kind != 'A' or c.state('old') != 'ESTABLISHED':
-        return False
-    if c.is_rst:
-        return {c.state('kernel'), c.state('sluice')} <= {None, 'CLOSE', 'ESTABLISHED'}
-    return (c.state('kernel') == c.state('sluice') == 'ESTABLISHED' and c.kernel.key == c.sluice.key
-            and c.drops == (False, False))
+def rst_syn_recv(m):
+    return m.p.is_rst and m.is_reply and m.state('old') == 'SYN_RECV' and m.uncounted
 
 
-def tcp_rst_without_ack(c):
-    """The unused field of a RST without ACK, zero, is what the kernel compares with the end of the
-    last segment; in SYN_SENT2 it has kept none, which is zero too."""
-    if any(p.kind == 'R' and old is not None and old.state == 'SYN_SENT2'
-           for p, old, _ in c.life()):
-        return c.state('kernel') == c.state('sluice') == 'CLOSE'
-    return (c.p.kind == 'R' and c.state('kernel') == 'CLOSE' and c.state('old') == c.state('sluice')
-            and (c.state('old') == 'SYN_SENT2' or any(p.end == 0 for p, _, _ in c.life())))
+def rst_without_ack(m):
+    """It may have closed in the kernel what it has not answered."""
+    return m.p.kind == 'R' and m.state('kernel') == 'CLOSE' and zero_remembered(m)
 
 
-def tcp_refused_segment(c):
-    """A FIN or RST that did not count is between what is answered and the answer."""
-    for p, old, new in c.earlier:
-        if not uncounted(old, new):
-            return False
-        if p.kind in ('AF', 'R', 'AR'):
-            return c.p.kind in ('S', 'A', 'AR', 'AS')
-    return False
+CAUSES = (('tcp-synack-old', synack_old), ('tcp-syn-lower', syn_lower),
+          ('tcp-rst-in-window', rst_in_window), ('tcp-rst-syn-recv', rst_syn_recv),
+          ('tcp-rst-beyond-window', rst_beyond_window),
+          ('tcp-refused-segment', refused_segment), ('tcp-rst-without-ack', rst_without_ack))
 
 
-def tcp_rst_beyond_window(c):
-    """A RST beyond the window was passed; the kernel takes its sequence for sent."""
-    life = list(c.life())
-    for i, (p, old, new) in enumerate(life):
-        if p.kind in ('R', 'AR') and uncounted(old, new):
-            sent = [q.end for q, before, then in life[i + 1:]
-                    if q.source == p.source and not uncounted(before, then)]
-            if all(after(p.seq, end) for end in sent):
-                return True
-    return False
+def name(test):
+    return test.__name__.replace('_', '-')
 
 
-def tcp_rst_syn_recv(c):
-    """A RST of the server that was passed in SYN_RECV and did not count lies before the packet."""
-    return any(p.kind in ('R', 'AR') and old is not None and old.state == 'SYN_RECV'
-               and from_reply(p, old) and uncounted(old, new) for p, old, new in c.life())
-
-
-def tcp_after_reset(c):
-    """In CLOSE, of an attempt whose SYN was answered, but not by a SYN/ACK, before the RST."""
-    answers = [p for p, old, _ in c.life() if from_reply(p, old) and old.state == 'SYN_SENT']
-    return (c.state('old') == c.state('kernel') == c.state('sluice') == 'CLOSE'
-            and any('S' not in p.kind and 'R' not in p.kind for p in answers))
-
-
-TESTS = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_beyond_syn, tcp_rst_without_ack,
-         tcp_refused_segment, tcp_synack_old, tcp_syn_lower, tcp_pickup, tcp_rst_beyond_window,
-         tcp_rst_syn_recv, tcp_after_reset)
+NAMES = {name(test) for test in SHOWN} | {text for text, _ in CAUSES}
 
 
 def first_difference(comparison):
@@ -216,10 +213,15 @@ def first_difference(comparison):
     return next((i for i, step in enumerate(comparison.steps) if not step.same), None)
 
 
-def name_of_difference(comparison):
-    """Of the first difference its name in the documents; None when it has none."""
+def explanation(comparison):
+    """({indices of steps}, name): without these steps the two must agree, for the reason of that
+    name. Without indices there is no explanation."""
     at = first_difference(comparison)
-    if comparison.steps[at].step.packet.proto != 'tcp':
-        return None
-    context = Context(comparison, at)
-    return next((test.__name__.replace('_', '-') for test in TESTS if test(context)), None)
+    found = moments(comparison, at + 1)
+    if at in found:
+        for test in SHOWN:
+            if test(found[at]):
+                return {at}, name(test)
+    causes = {i: text for i, m in found.items() if i < at
+              for text, test in reversed(CAUSES) if test(m)}
+    return set(causes), next(reversed(causes.values()), None)

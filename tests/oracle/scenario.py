@@ -38,6 +38,7 @@ class Step:
 
     def __init__(self, packet, after=0.0, text=None, data=None):
         self.packet, self.after = packet, after
+        self.part = False           # whether it is a fragment of the packet
         self.text = text or str(packet)
         self._data = data
         self.differs, self.kernel, self.sluice = None, None, None
@@ -114,7 +115,9 @@ def fragment(scenario, name, span):
         data = build.ip6_packet(packet, head + part, build.EXTENSIONS['fragment'])
     else:
         data = build.ip4_packet(packet, part, first // 8 | (IP4_MORE if more else 0), ident)
-    return Step(packet, text=f'fragment {name} {span}', data=data)
+    step = Step(packet, text=f'fragment {name} {span}', data=data)
+    step.part = True
+    return step
 
 
 class Reader:

@@ -25,9 +25,28 @@ def compare(kernel, gateway, scenarios):
     return found
 
 
-def is_fault(comparison):
-    return known.first_difference(comparison) is not None and \
-        known.name_of_difference(comparison) is None
+def faults(kernel, gateway, comparisons):
+    """For each comparison (names of the known differences in it, a Comparison whose first
+    difference no document tells, or None). Known differences are taken out of a scenario, with
+    their packets, until it agrees or there is a fault."""
+    found = [[(), None] for _ in comparisons]
+    now = dict(enumerate(comparisons))
+    while now:
+        again = {}
+        for i, comparison in now.items():
+            if known.first_difference(comparison) is None:
+                continue
+            out, name = known.explanation(comparison)
+            if not out:
+                found[i][1] = comparison
+                continue
+            found[i][0] += (name,)
+            steps = comparison.scenario.steps
+            again[i] = comparison.scenario.replaced(
+                [step for n, step in enumerate(steps) if n not in out])
+        again = {i: scenario for i, scenario in again.items() if scenario.steps}
+        now = dict(zip(again, compare(kernel, gateway, list(again.values()))))
+    return found
 
 
 def without_words(step):
@@ -61,15 +80,15 @@ def shrunk(kernel, gateway, comparison):
         scenario = comparison.scenario.replaced(comparison.scenario.steps[:at + 1])
         candidates = list(smaller(scenario))
         found = compare(kernel, gateway, candidates) if candidates else []
-        less = next((c for c in found if is_fault(c)), None)
+        less = next((c for _, c in faults(kernel, gateway, found) if c is not None), None)
         if less is None:
             return compare(kernel, gateway, [scenario])[0]
         comparison = less
 
 
 class Search:
-    """The scenarios of a seed, one batch after another. seen: how often each known difference
-    ended a scenario."""
+    """The scenarios of a seed, one batch after another. seen: how often there was each known
+    difference."""
 
     def __init__(self, kernel, gateway, seed):
         self.kernel, self.gateway = kernel, gateway
@@ -79,19 +98,12 @@ class Search:
 
     def batch(self, n=BATCH):
         """Runs n scenarios; the first fault, or None."""
-        for comparison in compare(self.kernel, self.gateway,
-                                  list(itertools.islice(self.scenarios, n))):
-            self.scenarios_run += 1
-            at = known.first_difference(comparison)
-            if at is None:
-                self.packets += len(comparison.steps)
-                continue
-            self.packets += at + 1
-            name = known.name_of_difference(comparison)
-            if name is None:
-                return comparison
-            self.seen[name] += 1
-        return None
+        compared = compare(self.kernel, self.gateway, list(itertools.islice(self.scenarios, n)))
+        self.scenarios_run += len(compared)
+        self.packets += sum(len(c.steps) for c in compared)
+        found = faults(self.kernel, self.gateway, compared)
+        self.seen.update(name for names, _ in found for name in names)
+        return next((fault for _, fault in found if fault is not None), None)
 
     def report(self, comparison):
         """A fault as text: as it was found, and the least that has it, as a scenario."""
