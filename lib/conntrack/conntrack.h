@@ -39,12 +39,31 @@ struct sl_err;
 #define CT_ENTRIES_MAX (1u << 25)
 #define CT_DESTROY_MAX 32u
 
+/* When ct_ops.adjust is called for a packet. */
+enum ct_adjust {
+	CT_ADJUST_BEFORE, /* the state machine sees it */
+	/* from here on CT_OK is to be returned */
+	CT_ADJUST_AFTER,   /* the machine has taken it */
+	CT_ADJUST_INVALID, /* the machine calls it INVALID: it may pass nevertheless */
+	CT_ADJUST_ERROR,   /* it is an ICMP error about the connection */
+};
+
 /* What happens to a connection, and what of it has changed (CT_CHANGED_…, with an update). */
 enum ct_event { CT_EVENT_NEW, CT_EVENT_UPDATE, CT_EVENT_DESTROY };
 
 #define CT_CHANGED_STATE  0x01 /* of the protocol */
 #define CT_CHANGED_STATUS 0x02
 #define CT_CHANGED_MARK   0x04
+
+enum ct_verdict {
+	CT_OK,
+	CT_INVALID, /* pkt.reason and PKT_CT_INVALID are set; the packet belongs to no connection */
+	CT_DROP,    /* pkt.reason is set */
+	CT_MISS,    /* the entry has gone meanwhile, was past its deadline (and is destroyed by
+		       this), or the packet re-opens it: treat as a miss */
+	CT_LOST,    /* ct_commit: the flow exists; pkt.ct, ct_gen, ct_dir are the winner's */
+	CT_CLASH,   /* ct_try_commit: the reply tuple is another connection's */
+};
 
 /*
  * What conntrack tells the application. Each may be NULL.
@@ -57,6 +76,9 @@ enum ct_event { CT_EVENT_NEW, CT_EVENT_UPDATE, CT_EVENT_DESTROY };
  *              CT_CLASH): the same, but it has never been in the table.
  *   closed     a packet has brought a TCP connection to TIME_WAIT or CLOSE. Called under the
  *              entry's lock, so it may take leaf locks only; may be called more than once.
+ *   adjust     a packet of a connection with CT_SEQADJ, under its lock; it may be changed.
+ *              CT_OK: it goes on. CT_DROP: it is refused, with pkt.reason. CT_MISS: the connection
+ *              is to be destroyed, and the packet treated as a miss.
  *   tcp_state  a packet has changed the state of a TCP connection; likewise under its lock, after
  *              closed. False: the connection is to be forgotten at once, the packet passes.
  */
@@ -66,6 +88,8 @@ struct ct_ops {
 	void (*aborted)(void *app, struct ct_thread *t, struct ct_entry *e);
 	void (*closed)(void *app, struct ct_thread *t, struct ct_entry *e);
 	bool (*tcp_state)(void *app, struct ct_thread *t, struct ct_entry *e);
+	enum ct_verdict (*adjust)(void *app, struct ct_thread *t, struct ct_entry *e,
+		struct pkt *p, enum ct_adjust when);
 	/*
 	 * Called while ct_listen() is on, may be NULL without it: NEW before anyone else can find
 	 * the entry (under its stripes), UPDATE under its lock, DESTROY by the owner of the
@@ -119,16 +143,6 @@ void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 
 /* After match: fetches what else of the candidate its translation is read from. */
 void ct_lookup_other(struct ct_thread *t, const struct pkt *p);
-
-enum ct_verdict {
-	CT_OK,
-	CT_INVALID, /* pkt.reason and PKT_CT_INVALID are set; the packet belongs to no connection */
-	CT_DROP,    /* pkt.reason is set */
-	CT_MISS,    /* the entry has gone meanwhile, was past its deadline (and is destroyed by
-		       this), or the packet re-opens it: treat as a miss */
-	CT_LOST,    /* ct_commit: the flow exists; pkt.ct, ct_gen, ct_dir are the winner's */
-	CT_CLASH,   /* ct_try_commit: the reply tuple is another connection's */
-};
 
 /* A hit: state machine, counters, deadline. pkt.ct_dir is the packet's direction. */
 enum ct_verdict ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now);

@@ -338,6 +338,8 @@ refused(struct ct_thread *t, struct pkt *p, enum ct_proto_verdict v)
 {
 	if (v == CT_PROTO_INVALID)
 		return invalid(t, p, p->reason);
+	if (v == CT_PROTO_DROP)
+		return CT_DROP;
 	ct_kill(t, p);
 	return v == CT_PROTO_KILL ? CT_OK : CT_MISS;
 }
@@ -397,8 +399,27 @@ show_kept(const struct ct_entry *e, struct pkt *p) SL_REQUIRES(&e->lock)
 		p->ct_verdict = CT_OLD;
 }
 
+/* What the application makes of a packet whose numbers it translates, in a machine's terms. */
+static enum ct_proto_verdict
+adjust(struct ct_thread *t, struct ct_entry *e, struct pkt *p, enum ct_adjust when)
+	SL_REQUIRES(&e->lock)
+{
+	const struct ct_ops *ops = &t->ct->ops;
+
+	if (likely(!(e->status & CT_SEQADJ)))
+		return CT_PROTO_OK;
+	switch (ops->adjust(ops->app, t, e, p, when)) {
+	case CT_OK:
+		return CT_PROTO_OK;
+	case CT_DROP:
+		return CT_PROTO_DROP;
+	default:
+		return CT_PROTO_REOPEN;
+	}
+}
+
 /* The packet through its protocol's machine, and what follows from that. */
-static __rte_noinline enum ct_proto_verdict
+static enum ct_proto_verdict
 run_machine(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct knobs *knobs,
 	struct sl_now now) SL_REQUIRES(&e->lock)
 {
@@ -432,6 +453,20 @@ run_machine(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct
 	return v;
 }
 
+static __rte_noinline enum ct_proto_verdict
+take(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct knobs *knobs,
+	struct sl_now now) SL_REQUIRES(&e->lock)
+{
+	enum ct_proto_verdict v = adjust(t, e, p, CT_ADJUST_BEFORE);
+
+	if (unlikely(v != CT_PROTO_OK))
+		return v;
+	v = run_machine(t, e, p, knobs, now);
+	if (likely(v != CT_PROTO_REOPEN))
+		adjust(t, e, p, v == CT_PROTO_INVALID ? CT_ADJUST_INVALID : CT_ADJUST_AFTER);
+	return v;
+}
+
 enum ct_verdict
 ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
@@ -452,7 +487,7 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	/* Neither state nor status change on the short way: there is nothing to tell. */
 	if (unlikely(p->tuple.proto != IPPROTO_TCP ||
 		     !ct_tcp_take_plain(e, p, p->ct_dir, knobs, now.ms)))
-		v = run_machine(t, e, p, knobs, now);
+		v = take(t, e, p, knobs, now);
 	else if (unlikely(knobs->acct))
 		account(e, p->ct_dir, p);
 	ct_deadline_moved(t->ct, e, old);
@@ -483,7 +518,9 @@ ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		expire_locked(t, e);
 		return invalid(t, p, SL_DROP_INV_ICMP_UNRELATED);
 	}
-	sl_unlock(&e->lock);
+	/* It goes the way of an answer to the packet inside it. */
 	p->flags |= PKT_CT_RELATED;
+	adjust(t, e, p, CT_ADJUST_ERROR);
+	sl_unlock(&e->lock);
 	return CT_OK;
 }

@@ -43,6 +43,7 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 #define CT_HALF_OPEN    0x0020 /* counted so by lib/tcp_ehash; as the next two, not for listings */
 #define CT_TIME_WAITING 0x0040
 #define CT_HAIRPIN      0x0080 /* leaves on the link that it came in on */
+#define CT_SEQADJ       0x0100 /* TCP: its segments pass through ops.adjust */
 #define CT_NEEDS_ROOM   0x8000 /* EMBRYO: another has to go before it can be inserted */
 
 #define CT_STATUS_TOLD (CT_SEEN_REPLY | CT_ASSURED | CT_SRC_NAT | CT_DST_NAT | CT_UDP_STREAM)
@@ -124,7 +125,7 @@ struct ct_entry {
 	uint64_t start_ns; /* when it was made */
 	uint64_t nat[3];   /* lib/nat's */
 	uint32_t limit[3]; /* lib/connlimit's: what the connection is charged to */
-	uint32_t seqadj;   /* 1 + index of its sequence translation; 0: none */
+	uint32_t seqadj;   /* with CT_SEQADJ: index of its translation, the application's */
 } __rte_cache_aligned;
 
 _Static_assert(sizeof(struct ct_dir_part) == RTE_CACHE_LINE_SIZE, "a direction is one line");

@@ -29,6 +29,7 @@ enum ct_proto_verdict {
 	CT_PROTO_REOPEN,  /* the old connection is over and this packet opens a new one: the caller
 			     destroys the entry and admits the packet again */
 	CT_PROTO_KILL,    /* accepted, and the connection is over at once: the caller destroys it */
+	CT_PROTO_DROP,    /* of no machine: the application refuses it, for pkt.reason */
 };
 
 struct ct_proto_ctx {

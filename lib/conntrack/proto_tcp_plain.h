@@ -38,13 +38,14 @@ ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const str
 {
 	const unsigned int no_matter = PKT_TCP_PSH | PKT_TCP_ECE | PKT_TCP_CWR;
 	const uint16_t known = CT_SEEN_REPLY | CT_ASSURED;
+	const uint16_t asked = known | CT_SEQADJ;
 	struct ct_tcp *tcp = &e->proto.tcp;
 	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
 	unsigned int s_flags = tcp->peer_flags[dir], r_flags = tcp->peer_flags[!dir];
 	uint32_t seq, ack, end, wire_win, win, timeout;
 
 	if (unlikely((p->tcp_flags & ~no_matter) != PKT_TCP_ACK ||
-		     tcp->state != CT_TCP_ESTABLISHED || (e->status & known) != known ||
+		     tcp->state != CT_TCP_ESTABLISHED || (e->status & asked) != known ||
 		     !tcp_plain_options(p)))
 		return false;
 	seq = tcp_load32(p->l4 + 4);
