@@ -10,9 +10,14 @@
 
 #include "answer.h"
 #include "cookie.h"
+#include "csum.h"
 #include "tcp_option.h"
 
-#define WINDOW_MAX 65535u
+#define WINDOW_MAX  65535u
+#define IP6_MORE    20u /* bytes that its header is longer than IPv4's */
+#define TCP_SEQ_AT  4u
+#define TCP_SUM_AT  16u
+#define ICMP_SUM_AT 2u
 
 static inline struct rte_tcp_hdr *
 header(const struct pkt *p)
@@ -61,10 +66,11 @@ write_segment(struct rte_mbuf *m, const struct pkt *p, struct rte_tcp_hdr h,
 
 /* What of the client's offer is taken up: without timestamps the rest of it could not be kept. */
 static struct tcp_options
-promised(const struct synproxy_promise *k, const struct tcp_options *offer, struct sl_now now)
+promised(const struct synproxy_promise *k, uint16_t mss, const struct tcp_options *offer,
+	struct sl_now now)
 {
 	struct cookie_offer kept = {.scale = offer->scale, .sack = offer->sack_ok && k->sack};
-	struct tcp_options o = {.mss = k->mss, .scale = TCP_SCALE_NONE};
+	struct tcp_options o = {.mss = mss, .scale = TCP_SCALE_NONE};
 
 	if (!k->timestamp || !offer->timestamp)
 		return o;
@@ -83,6 +89,13 @@ default_mss(const struct pkt *p)
 	return p->tuple.family == TUPLE_IPV4 ? TCP_MSS_DEFAULT4 : TCP_MSS_DEFAULT6;
 }
 
+/* sluice.synproxy_mss is IPv4's. */
+static uint16_t
+promised_mss(const struct pkt *p, const struct synproxy_promise *k)
+{
+	return p->tuple.family == TUPLE_IPV4 ? k->mss : (uint16_t)(k->mss - IP6_MORE);
+}
+
 bool
 synproxy_answer(struct rte_mbuf *m, const struct pkt *syn, const struct synproxy_promise *k,
 	const struct sl_hasher *secret, struct sl_now now)
@@ -92,7 +105,7 @@ synproxy_answer(struct rte_mbuf *m, const struct pkt *syn, const struct synproxy
 	struct tcp_options offer, o;
 
 	read_options(syn, &offer);
-	o = promised(k, &offer, now);
+	o = promised(k, promised_mss(syn, k), &offer, now);
 	if (offer.mss == 0)
 		offer.mss = default_mss(syn);
 	h.sent_seq = rte_cpu_to_be_32(cookie_make(secret, &syn->tuple, seq, offer.mss, now));
@@ -101,32 +114,61 @@ synproxy_answer(struct rte_mbuf *m, const struct pkt *syn, const struct synproxy
 	return write_segment(m, syn, h, &o);
 }
 
+/*
+ * The number that the client's SYN had: the one before its first octet, which is the one that a
+ * client asks with, when its window stays closed, whether that is still so.
+ */
+static bool
+find_cookie(const struct pkt *ack, const struct sl_hasher *secret, struct sl_now now,
+	struct synproxy *s, struct cookie_offer *offer)
+{
+	uint32_t seq = rte_be_to_cpu_32(header(ack)->sent_seq);
+	bool empty = ack->l4_len == ack->l4_hdr_len;
+
+	s->cookie = rte_be_to_cpu_32(header(ack)->recv_ack) - 1;
+	s->client_seq = seq - 1;
+	if (cookie_check(secret, &ack->tuple, s->client_seq, s->cookie, now, offer))
+		return true;
+	s->client_seq = seq;
+	return empty && cookie_check(secret, &ack->tuple, seq, s->cookie, now, offer);
+}
+
 bool
 synproxy_prove(const struct pkt *ack, const struct synproxy_promise *k,
 	const struct sl_hasher *secret, struct sl_now now, struct synproxy *s)
 {
-	uint32_t seq = rte_be_to_cpu_32(header(ack)->sent_seq) - 1;
-	uint32_t cookie = rte_be_to_cpu_32(header(ack)->recv_ack) - 1;
+	struct synproxy found = {.promised_scale = k->scale, .server_scale = TCP_SCALE_NONE};
 	struct cookie_offer offer;
 	struct tcp_options o;
 
-	if (!cookie_check(secret, &ack->tuple, seq, cookie, now, &offer))
+	if (!find_cookie(ack, secret, now, &found, &offer))
 		return false;
 	read_options(ack, &o);
 	if (o.timestamp && k->timestamp)
 		cookie_read_timestamp(o.tsecr, &offer);
-	*s = (struct synproxy){
-		.client_seq = seq,
-		.cookie = cookie,
-		.answer_ts = o.tsecr,
-		.mss = offer.mss,
-		.client_scale = offer.scale,
-		.promised_scale = k->scale,
-		.server_scale = TCP_SCALE_NONE,
-		.sack = offer.sack && k->sack,
-		.timestamp = offer.timestamp,
-	};
+	found.answer_ts = o.tsecr;
+	found.mss = offer.mss;
+	found.client_scale = offer.scale;
+	found.sack = offer.sack && k->sack;
+	found.timestamp = offer.timestamp;
+	*s = found;
 	return true;
+}
+
+/* A window in the units of one side as one in those of the other. Never more than there is. */
+static uint16_t
+rescaled(uint32_t window, uint8_t from, uint8_t to)
+{
+	uint32_t w = window << (from == TCP_SCALE_NONE ? 0 : from);
+
+	return (uint16_t)RTE_MIN(w >> (to == TCP_SCALE_NONE ? 0 : to), WINDOW_MAX);
+}
+
+/* The server takes the client's windows in units of client_scale if it scales at all. */
+static uint16_t
+window_to_server(const struct synproxy *s, uint16_t window)
+{
+	return s->server_scale == TCP_SCALE_NONE ? rescaled(window, s->client_scale, 0) : window;
 }
 
 bool
@@ -138,8 +180,7 @@ synproxy_ack_server(struct rte_mbuf *m, const struct pkt *synack, const struct s
 		.sent_seq = h->recv_ack,
 		.recv_ack = rte_cpu_to_be_32(rte_be_to_cpu_32(h->sent_seq) + 1),
 		.tcp_flags = PKT_TCP_ACK,
-		/* The client tells of its own with its next segment. */
-		.rx_win = rte_cpu_to_be_16(s->mss),
+		.rx_win = rte_cpu_to_be_16(window_to_server(s, s->window)),
 	};
 
 	read_options(synack, &of);
@@ -207,7 +248,7 @@ finish(struct pkt *p)
 }
 
 bool
-synproxy_make_syn(struct pkt *p, const struct synproxy *s)
+synproxy_make_syn(struct pkt *p, struct synproxy *s)
 {
 	struct tcp_options now, o = {.mss = s->mss, .scale = s->client_scale,
 		.sack_ok = s->sack, .timestamp = s->timestamp};
@@ -217,15 +258,59 @@ synproxy_make_syn(struct pkt *p, const struct synproxy *s)
 	o.tsval = now.tsval;
 	if (!reshape(p, &o))
 		return false;
+	/* The window of a SYN is never scaled (RFC 7323, 2.2); nor is that of one repeated. */
+	if (!(h->tcp_flags & PKT_TCP_SYN))
+		s->window = rte_be_to_cpu_16(h->rx_win);
+	h->rx_win = rte_cpu_to_be_16(rescaled(s->window, s->client_scale, 0));
 	h->sent_seq = rte_cpu_to_be_32(s->client_seq);
-	h->recv_ack = 0;
 	h->tcp_flags = PKT_TCP_SYN;
 	h->tcp_urp = 0;
 	finish(p);
 	return true;
 }
 
+bool
+synproxy_of_client(const struct pkt *p, const struct synproxy *s)
+{
+	const struct rte_tcp_hdr *h = header(p);
+	uint32_t ahead = rte_be_to_cpu_32(h->sent_seq) - s->client_seq;
+
+	if (h->tcp_flags & PKT_TCP_SYN)
+		return ahead == 0 && !(h->tcp_flags & PKT_TCP_ACK);
+	/* Before the server has answered it has no more than its first window to send into. */
+	if (ahead > WINDOW_MAX)
+		return false;
+	return !(h->tcp_flags & PKT_TCP_ACK) ||
+	       rte_be_to_cpu_32(h->recv_ack) == s->cookie + 1;
+}
+
+bool
+synproxy_make_rst(struct pkt *p, const struct synproxy *s)
+{
+	const struct tcp_options none = {.scale = TCP_SCALE_NONE};
+	struct rte_tcp_hdr *h = header(p);
+
+	if (!reshape(p, &none))
+		return false;
+	h->sent_seq = rte_cpu_to_be_32(s->client_seq + 1);
+	h->recv_ack = 0;
+	h->tcp_flags = PKT_TCP_RST;
+	h->tcp_urp = 0;
+	finish(p);
+	return true;
+}
+
 /* ---- the server's answer ---- */
+
+bool
+synproxy_answers(const struct pkt *synack, const struct synproxy *s)
+{
+	const struct rte_tcp_hdr *h = header(synack);
+
+	if (rte_be_to_cpu_32(h->recv_ack) != s->client_seq + 1)
+		return false;
+	return !s->open || rte_be_to_cpu_32(h->sent_seq) + s->seq_delta == s->cookie;
+}
 
 void
 synproxy_meet_server(struct synproxy *s, const struct pkt *synack)
@@ -238,15 +323,6 @@ synproxy_meet_server(struct synproxy *s, const struct pkt *synack)
 	if (o.timestamp)
 		s->ts_delta = s->answer_ts - o.tsval;
 	s->open = true;
-}
-
-/* A window in the units of one side as one in those of the other. Never more than there is. */
-static uint16_t
-rescaled(uint32_t window, uint8_t from, uint8_t to)
-{
-	uint32_t w = window << (from == TCP_SCALE_NONE ? 0 : from);
-
-	return (uint16_t)RTE_MIN(w >> (to == TCP_SCALE_NONE ? 0 : to), WINDOW_MAX);
 }
 
 static uint8_t
@@ -332,13 +408,22 @@ set_window(struct pkt *p, uint16_t window)
 }
 
 void
+synproxy_clean_syn(struct pkt *p)
+{
+	const rte_be32_t none = 0;
+
+	replace(p, offsetof(struct rte_tcp_hdr, recv_ack), &none, sizeof(none));
+}
+
+void
 synproxy_to_server(struct pkt *p, const struct synproxy *s)
 {
 	const struct rte_tcp_hdr *h = header(p);
 	unsigned int options = sizeof(*h), edge;
 	struct tcp_options o;
 
-	if (!s->open)
+	/* A SYN acknowledges nothing, and its window is as it stands. */
+	if (!s->open || (h->tcp_flags & PKT_TCP_SYN))
 		return;
 	read_options(p, &o);
 	if (h->tcp_flags & PKT_TCP_ACK)
@@ -349,9 +434,7 @@ synproxy_to_server(struct pkt *p, const struct synproxy *s)
 	if (o.timestamp && (h->tcp_flags & PKT_TCP_ACK))
 		add32(p, options + o.at_timestamp + (unsigned int)sizeof(uint32_t),
 			0u - s->ts_delta);
-	/* The server does not scale, so it takes the client's windows as they stand. */
-	if (s->server_scale == TCP_SCALE_NONE)
-		set_window(p, rescaled(rte_be_to_cpu_16(h->rx_win), s->client_scale, 0));
+	set_window(p, window_to_server(s, rte_be_to_cpu_16(h->rx_win)));
 }
 
 void
@@ -371,4 +454,33 @@ synproxy_to_client(struct pkt *p, const struct synproxy *s)
 	if (o.timestamp)
 		add32(p, sizeof(*h) + o.at_timestamp, s->ts_delta);
 	set_window(p, rescaled(rte_be_to_cpu_16(h->rx_win), s->server_scale, scale_to_client(s)));
+}
+
+void
+synproxy_error_to_server(struct pkt *p, const struct synproxy *s)
+{
+	uint8_t *tcp = p->l4 + p->inner_l4_off;
+	unsigned int len = p->l4_len > p->inner_l4_off ? p->l4_len - p->inner_l4_off : 0;
+	uint64_t changed;
+	rte_be32_t was, is;
+	uint16_t sum;
+
+	if (!s->open || len < TCP_SEQ_AT + sizeof(was))
+		return;
+	memcpy(&was, tcp + TCP_SEQ_AT, sizeof(was));
+	is = rte_cpu_to_be_32(rte_be_to_cpu_32(was) - s->seq_delta);
+	memcpy(tcp + TCP_SEQ_AT, &is, sizeof(is));
+	changed = csum_diff32(was, is);
+	/* With the sum of the packet inside all of it adds up to what it did. */
+	if (len >= TCP_SUM_AT + sizeof(sum)) {
+		uint16_t old;
+
+		memcpy(&old, tcp + TCP_SUM_AT, sizeof(old));
+		sum = csum_adjust(old, changed);
+		memcpy(tcp + TCP_SUM_AT, &sum, sizeof(sum));
+		changed += csum_diff16(old, sum);
+	}
+	memcpy(&sum, p->l4 + ICMP_SUM_AT, sizeof(sum));
+	sum = csum_adjust(sum, changed);
+	memcpy(p->l4 + ICMP_SUM_AT, &sum, sizeof(sum));
 }

@@ -45,27 +45,45 @@ struct synproxy {
 	uint32_t seq_delta;     /* what is added to the server's numbers for the client */
 	uint32_t ts_delta;      /* likewise, timestamps */
 	uint32_t answer_ts;     /* the timestamp that the client was last given: it echoes this */
+	uint32_t syn_ms;        /* when the SYN for the server was sent last: the caller's */
 	uint16_t mss;           /* what the client has offered */
-	uint8_t client_scale;   /* the same; TCP_SCALE_NONE: no scaling with the client */
+	uint16_t window;        /* the client's last before `open`, as on the wire */
+	uint8_t client_scale;   /* as offered; TCP_SCALE_NONE: no scaling with the client */
 	uint8_t promised_scale; /* of the windows that the client is given */
 	uint8_t server_scale;   /* TCP_SCALE_NONE: no scaling with the server */
-	bool sack, timestamp;   /* in force with the client */
-	bool open;              /* the server has answered: the deltas are valid */
+	bool sack : 1, timestamp : 1; /* in force with the client */
+	bool open : 1;          /* the server has answered: the deltas are valid */
 };
+
+_Static_assert(sizeof(struct synproxy) == 32, "two to a cache line");
 
 /* Writes the SYN/ACK that answers a SYN into m, an empty buffer; it leaves on the link of the SYN.
  * False when m has not the room. The caller has asked answer_allowed(). */
 bool synproxy_answer(struct rte_mbuf *m, const struct pkt *syn, const struct synproxy_promise *k,
 	const struct sl_hasher *secret, struct sl_now now);
 
-/* Whether a segment without entry, ACK but not SYN, FIN or RST, brings a cookie back. Sets *s. */
+/* Whether a segment without entry, with ACK but not SYN or RST, brings a cookie back. Sets *s. */
 bool synproxy_prove(const struct pkt *ack, const struct synproxy_promise *k,
 	const struct sl_hasher *secret, struct sl_now now, struct synproxy *s);
 
 /* Turns such a segment, or a later one of the client while the server has not answered, into the
- * SYN for the server; data in it is left out, and the client sends it again. False when the buffer
- * has not the room or the packet came in fragments. */
-bool synproxy_make_syn(struct pkt *p, const struct synproxy *s);
+ * SYN for the server; data in it is left out, and the client sends it again. The header keeps what
+ * the client has acknowledged, for who answers it by a RST (tcp_reset.h), until it is clean. False
+ * when the buffer has not the room or the packet came in fragments. */
+bool synproxy_make_syn(struct pkt *p, struct synproxy *s);
+void synproxy_clean_syn(struct pkt *p);
+
+/* Whether a segment of the client while the server has not answered is of this connection; one that
+ * is not may be of anybody. */
+bool synproxy_of_client(const struct pkt *p, const struct synproxy *s);
+
+/* Turns a RST of the client while the server has not answered into one that the server takes. False
+ * when it came in fragments. */
+bool synproxy_make_rst(struct pkt *p, const struct synproxy *s);
+
+/* Whether a SYN/ACK of the server answers the SYN that was made; and, on a connection that is open,
+ * whether it is the one that has opened it. */
+bool synproxy_answers(const struct pkt *synack, const struct synproxy *s);
 
 /* The server's SYN/ACK: settles what is translated how. Does not change the packet. */
 void synproxy_meet_server(struct synproxy *s, const struct pkt *synack);
@@ -80,5 +98,9 @@ void synproxy_make_update(struct pkt *synack, const struct synproxy *s);
  * before it has answered is given the number that the client expects. */
 void synproxy_to_server(struct pkt *p, const struct synproxy *s);
 void synproxy_to_client(struct pkt *p, const struct synproxy *s);
+
+/* An ICMP error for the server: the number in the packet inside becomes what the server has sent,
+ * else it would not know it for its own. Those for the client are right as they are. */
+void synproxy_error_to_server(struct pkt *p, const struct synproxy *s);
 
 #endif

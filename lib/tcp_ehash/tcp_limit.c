@@ -76,6 +76,7 @@ tcp_netns_totals(const struct tcp_netns *tn, struct tcp_count *out)
 	for (i = 0; i < tn->threads; i++) {
 		out->backlog_full += load(&tn->count[i].backlog_full);
 		out->time_wait_full += load(&tn->count[i].time_wait_full);
+		out->proxied += __atomic_load_n(&tn->count[i].proxied, __ATOMIC_RELAXED);
 		out->cookies_sent += load(&tn->count[i].cookies_sent);
 		out->cookies_good += load(&tn->count[i].cookies_good);
 		out->cookies_bad += load(&tn->count[i].cookies_bad);

@@ -20,6 +20,9 @@ struct tcp_count {
 	int64_t half_open, time_wait; /* counted less given back by this thread */
 	uint64_t backlog_full;        /* SYNs that found the backlog full */
 	uint64_t time_wait_full;      /* connections forgotten, for want of buckets */
+	/* SYN proxy: connections that have a record (synproxy_pool.h); SYNs answered, and ACKs of
+	 * no connection that brought a cookie back, or none that is valid */
+	int64_t proxied;
 	uint64_t cookies_sent, cookies_good, cookies_bad;
 } __rte_cache_aligned;
 

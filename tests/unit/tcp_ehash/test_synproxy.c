@@ -140,6 +140,12 @@ window_of(const struct pkt *p)
 	return rte_be_to_cpu_16(((const struct rte_tcp_hdr *)p->l4)->rx_win);
 }
 
+static uint16_t
+scaled(uint32_t window, unsigned int scale)
+{
+	return (uint16_t)(window << (scale == TCP_SCALE_NONE ? 0 : scale));
+}
+
 /* What a client offers and a server answers, and what becomes of windows. */
 struct talk {
 	struct tcp_options offer, answer;
@@ -184,7 +190,7 @@ open_client(struct wire *w, const struct talk *t, struct synproxy *s)
 	assert_int_equal(p.tcp_flags, PKT_TCP_SYN | PKT_TCP_ACK);
 	assert_int_equal(ack_of(&p), CLIENT_SEQ + 1);
 	assert_int_equal(window_of(&p), 0);
-	assert_int_equal(o.mss, promise.mss);
+	assert_int_equal(o.mss, w->ip6 ? promise.mss - 20 : promise.mss);
 	assert_int_equal(o.timestamp, stamps);
 	assert_int_equal(o.scale, stamps && t->offer.scale != NONE ? promise.scale : NONE);
 	assert_int_equal(o.sack_ok, stamps && t->offer.sack_ok);
@@ -212,6 +218,11 @@ open_server(struct wire *w, const struct talk *t, struct synproxy *s)
 	assert_int_equal(o.timestamp, stamps);
 	assert_int_equal(o.scale, stamps ? t->offer.scale : NONE);
 	assert_int_equal(o.sack_ok, stamps && t->offer.sack_ok);
+	assert_int_equal(window_of(&p), scaled(500, s->client_scale));
+	assert_int_equal(ack_of(&p), s->cookie + 1);
+	synproxy_clean_syn(&w->p);
+	p = seen(&w->m, &o);
+	assert_int_equal(ack_of(&p), 0);
 	if (t->mss != 0)
 		assert_int_equal(o.mss, t->mss);
 	else
@@ -219,12 +230,16 @@ open_server(struct wire *w, const struct talk *t, struct synproxy *s)
 
 	answer.tsecr = o.tsval;
 	at = arrive(w, &synack);
+	assert_true(synproxy_answers(at, s));
 	synproxy_meet_server(s, at);
+	assert_true(synproxy_answers(at, s));
 	assert_true(synproxy_ack_server(empty(w), at, s));
 	p = seen(&w->made, &o);
 	assert_int_equal(p.tcp_flags, PKT_TCP_ACK);
 	assert_int_equal(seq_of(&p), CLIENT_SEQ + 1);
 	assert_int_equal(ack_of(&p), SERVER_SEQ + 1);
+	assert_int_equal(window_of(&p),
+		t->answer.scale != NONE ? 500 : scaled(500, s->client_scale));
 	assert_int_equal(o.timestamp, answer.timestamp);
 	if (o.timestamp)
 		assert_int_equal(o.tsecr, answer.tsval);
@@ -362,6 +377,113 @@ test_no_cookie_no_proof(void **state)
 	assert_false(synproxy_prove(arrive(w, &ack), &promise, &secret, now, &s));
 }
 
+/* By the octet before its first a client asks whether the window is still closed. */
+static void
+test_window_probe_proves(void **state)
+{
+	struct segment probe = {.flags = PKT_TCP_ACK, .seq = CLIENT_SEQ};
+	struct wire *w = *state;
+	struct synproxy s, by_probe;
+
+	probe.ack = open_client(w, &talks[0], &s) + 1;
+	assert_true(synproxy_prove(arrive(w, &probe), &promise, &secret, now, &by_probe));
+	assert_int_equal(by_probe.client_seq, CLIENT_SEQ);
+	assert_int_equal(by_probe.cookie, s.cookie);
+	/* data there were data of before the connection */
+	probe.data = 1;
+	assert_false(synproxy_prove(arrive(w, &probe), &promise, &secret, now, &by_probe));
+	probe.data = 0;
+	probe.seq--;
+	assert_false(synproxy_prove(arrive(w, &probe), &promise, &secret, now, &by_probe));
+}
+
+/* What is of the client while the server has not answered. */
+static void
+test_of_client(void **state)
+{
+	static const struct {
+		uint8_t flags;
+		uint32_t ahead, ack;
+		bool is;
+	} cases[] = {
+		{PKT_TCP_ACK, 1, 1, true},
+		{PKT_TCP_ACK, 0, 1, true},
+		{PKT_TCP_ACK | PKT_TCP_FIN, 65535, 1, true},
+		{PKT_TCP_ACK, 65536, 1, false},
+		{PKT_TCP_ACK, UINT32_MAX, 1, false},
+		{PKT_TCP_ACK, 1, 2, false},
+		{PKT_TCP_RST, 1, 99, true},
+		{PKT_TCP_SYN, 0, 0, true},
+		{PKT_TCP_SYN, 1, 0, false},
+		{PKT_TCP_SYN | PKT_TCP_ACK, 0, 1, false},
+	};
+	struct wire *w = *state;
+	struct synproxy s;
+	size_t i;
+
+	open_client(w, &talks[0], &s);
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		struct segment seg = {.flags = cases[i].flags,
+			.seq = CLIENT_SEQ + cases[i].ahead,
+			.ack = s.cookie + cases[i].ack};
+
+		assert_int_equal(synproxy_of_client(arrive(w, &seg), &s), cases[i].is);
+	}
+}
+
+static void
+test_rst_of_the_client(void **state)
+{
+	struct segment rst = {.flags = PKT_TCP_RST | PKT_TCP_ACK, .seq = CLIENT_SEQ + 9,
+		.win = 4, .options = &talks[0].offer};
+	struct wire *w = *state;
+	struct tcp_options o;
+	struct synproxy s;
+	struct pkt p;
+
+	open_client(w, &talks[0], &s);
+	assert_true(synproxy_make_rst(arrive(w, &rst), &s));
+	p = seen(&w->m, &o);
+	assert_int_equal(p.tcp_flags, PKT_TCP_RST);
+	assert_int_equal(seq_of(&p), CLIENT_SEQ + 1);
+	assert_int_equal(ack_of(&p), 0);
+	assert_int_equal(p.l4_len, 20);
+}
+
+/* Of a SYN of the client's neither the window nor anything else is translated. */
+static void
+test_syn_on_an_open_connection(void **state)
+{
+	struct synproxy s = {.open = true, .seq_delta = 5, .client_scale = 7, .server_scale = NONE};
+	struct segment syn = {.flags = PKT_TCP_SYN, .seq = 7, .ack = 8, .win = 9};
+	struct wire *w = *state;
+	struct tcp_options o;
+	struct pkt p;
+
+	synproxy_to_server(arrive(w, &syn), &s);
+	p = seen(&w->m, &o);
+	assert_int_equal(seq_of(&p), 7);
+	assert_int_equal(ack_of(&p), 8);
+	assert_int_equal(window_of(&p), 9);
+}
+
+static void
+test_answer_of_another_connection(void **state)
+{
+	struct segment synack = {.reply = true, .flags = PKT_TCP_SYN | PKT_TCP_ACK,
+		.seq = SERVER_SEQ, .ack = CLIENT_SEQ + 2};
+	struct wire *w = *state;
+	struct synproxy s;
+
+	open_client(w, &talks[0], &s);
+	assert_false(synproxy_answers(arrive(w, &synack), &s));
+	synack.ack = CLIENT_SEQ + 1;
+	assert_true(synproxy_answers(arrive(w, &synack), &s));
+	synproxy_meet_server(&s, &w->p);
+	synack.seq++;
+	assert_false(synproxy_answers(arrive(w, &synack), &s));
+}
+
 /* Data that came with the proof goes, and a full segment still becomes a SYN. */
 static void
 test_syn_of_a_full_segment(void **state)
@@ -390,6 +512,11 @@ main(void)
 		cmocka_unit_test(test_sack_blocks),
 		cmocka_unit_test(test_rst_before_the_answer),
 		cmocka_unit_test(test_no_cookie_no_proof),
+		cmocka_unit_test(test_window_probe_proves),
+		cmocka_unit_test(test_of_client),
+		cmocka_unit_test(test_rst_of_the_client),
+		cmocka_unit_test(test_syn_on_an_open_connection),
+		cmocka_unit_test(test_answer_of_another_connection),
 		cmocka_unit_test(test_syn_of_a_full_segment),
 	};
 
