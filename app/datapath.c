@@ -16,6 +16,7 @@
 
 #include "csum.h"
 #include "datapath_rules.h"
+#include "datapath_synproxy.h"
 #include "frag.h"
 #include "link.h"
 #include "parse.h"
@@ -327,11 +328,14 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 
 	w->now = now;
 	w->dp.raw = false;
+	w->dp.synproxy.marked = 0;
 	count_rx(w, in, m, n);
 	if (unlikely(parse_all(w, in, m, n) || w->dp.raw))
 		n = start_anew(w, in, n);
 	translate = verify_all(w, n);
 	track_all(w, n, now);
+	if (unlikely(w->dp.synproxy.marked != 0))
+		datapath_synproxy_burst(w);
 	if (unlikely(trace != NULL))
 		trace_burst(w, in, w->dp.pkt, n, now);
 	if (unlikely(translate))

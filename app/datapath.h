@@ -17,6 +17,7 @@
 
 struct port;
 struct rte_mbuf;
+struct synproxy;
 struct worker;
 
 /* Packets on their way to one port. */
@@ -40,9 +41,18 @@ struct datapath_way {
 #define DATAPATH_WAY_POLICY 0x40 /* no rule had a verdict */
 #define DATAPATH_WAY_KEPT   0x20 /* that of an earlier packet of the connection */
 
+/* What the SYN proxy had to do with packets of a burst. */
+struct datapath_synproxy {
+	uint32_t marked;               /* bit set for each of them */
+	uint8_t stage[DATAPATH_BURST]; /* of those: enum synproxy_stage */
+	struct synproxy *proof;        /* of the packet at hand, if it has become a SYN */
+	const struct pkt *own;         /* the gateway's own ACK, while that is tracked */
+};
+
 struct datapath {
 	struct pkt pkt[DATAPATH_BURST];
 	struct datapath_way way[DATAPATH_BURST]; /* of those with pkt.rules */
+	struct datapath_synproxy synproxy;
 	bool raw; /* some packet of the burst has a raw chain */
 	struct tx_buffer tx[GW_PORTS_MAX]; /* by port.index */
 	uint32_t tx_pending;               /* bit set for each buffer that is not empty */

@@ -4,7 +4,10 @@
  * is an embryo that nobody else can see until ct_commit(), the last step; whoever refuses before
  * gives it back with all that was charged and bound for it.
  */
+#include <netinet/in.h>
+
 #include "datapath_rules.h"
+#include "datapath_synproxy.h"
 #include "link.h"
 #include "own.h"
 #include "station.h"
@@ -119,7 +122,21 @@ ask_rules(struct worker *w, struct pkt *p, struct source *src)
 static __rte_noinline enum ct_verdict
 beyond_backlog(struct worker *w, struct pkt *p)
 {
+	if (datapath_synproxy_may(p))
+		return datapath_synproxy_answer(w, p);
 	return refuse(w, p, SL_DROP_SYN_BACKLOG);
+}
+
+/* What bounds half-open TCP connections; one that a cookie has proved is none that floods. */
+static enum ct_verdict
+admit_tcp(struct worker *w, struct pkt *p)
+{
+	if (unlikely(datapath_synproxy_proved(w, p)))
+		return datapath_synproxy_attach(w, p) ? CT_OK
+						      : refuse(w, p, SL_DROP_SYNPROXY_FULL);
+	if (unlikely(datapath_synproxy_always(p)))
+		return datapath_synproxy_answer(w, p);
+	return likely(tcp_table_admit(w->ct, p)) ? CT_OK : beyond_backlog(w, p);
 }
 
 enum ct_verdict
@@ -132,6 +149,8 @@ datapath_admit(struct worker *w, struct pkt *p)
 		p->reason = SL_DROP_NETNS_DYING;
 		return CT_DROP;
 	}
+	if (p->tuple.proto == IPPROTO_TCP && !datapath_synproxy_prove(w, p))
+		return CT_DROP;
 	v = ct_begin(w->ct, p, w->now);
 	if (v != CT_OK)
 		return v;
@@ -139,9 +158,7 @@ datapath_admit(struct worker *w, struct pkt *p)
 		v = ask_rules(w, p, &src);
 	else if (ends_here(p))
 		v = refuse(w, p, SL_DROP_OWN_ADDRESS);
-	if (unlikely(v != CT_OK))
-		return v;
-	if (unlikely(!tcp_table_admit(w->ct, p)))
-		return beyond_backlog(w, p);
-	return translate_commit(w, p, src.nat, src.out);
+	if (v == CT_OK && p->tuple.proto == IPPROTO_TCP)
+		v = admit_tcp(w, p);
+	return v == CT_OK && p->ct != NULL ? translate_commit(w, p, src.nat, src.out) : v;
 }

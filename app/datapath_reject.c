@@ -6,6 +6,7 @@
  * were by `drop`, and counted apart.
  */
 #include "datapath_rules.h"
+#include "datapath_synproxy.h"
 
 #include <rte_mbuf.h>
 
@@ -68,17 +69,30 @@ unreachable(const struct pkt *p, const struct rule_reject *reject)
 	return e;
 }
 
-static bool
-send_reset(struct worker *w, const struct pkt *p)
+/* Who was answered by a cookie takes a RST only with the number that it has acknowledged, which the
+ * SYN that was made of its ACK still has. */
+static struct pkt
+as_it_came(const struct worker *w, const struct pkt *p)
 {
+	struct pkt came = *p;
+
+	if (datapath_synproxy_proved(w, p))
+		came.tcp_flags = PKT_TCP_ACK;
+	return came;
+}
+
+bool
+datapath_reset(struct worker *w, const struct pkt *p)
+{
+	const struct pkt came = as_it_came(w, p);
 	struct rte_mbuf *m;
 
-	if (!tcp_reset_allowed(p) || !within_rate(w, p->ns))
+	if (!tcp_reset_allowed(&came) || !within_rate(w, p->ns))
 		return false;
 	m = rte_pktmbuf_alloc(w->gw->pool);
 	if (m == NULL)
 		return false;
-	if (tcp_reset_write(m, p)) {
+	if (tcp_reset_write(m, &came)) {
 		datapath_send(w, p->ns, p->in, m);
 		return true;
 	}
@@ -112,7 +126,7 @@ datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *rejec
 	bool sent;
 
 	if (reject->type == RULE_REJECT_TCP_RESET) {
-		sent = send_reset(w, p);
+		sent = datapath_reset(w, p);
 	} else {
 		e = unreachable(p, reject);
 		sent = datapath_icmp_error(w, p, &e);

@@ -54,6 +54,9 @@ void datapath_eval(struct worker *w, enum rule_chain chain, struct rules_packet 
  * set. False: nobody may be told, or not now. */
 bool datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e);
 
+/* Sends a RST back for a TCP segment, likewise; false as above. */
+bool datapath_reset(struct worker *w, const struct pkt *p);
+
 /* Answers a packet that a rule rejects; it is still to be dropped, for the reason returned. */
 enum sl_drop datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *reject);
 

@@ -8,6 +8,8 @@
 #include <rte_mbuf.h>
 
 #include "connlimit.h"
+#include "cookie.h"
+#include "datapath_synproxy.h"
 #include "err.h"
 #include "event_ct.h"
 #include "events.h"
@@ -19,6 +21,7 @@
 #include "rcu.h"
 #include "rule_limits.h"
 #include "rule_store.h"
+#include "synproxy_pool.h"
 #include "table_growth.h"
 #include "tcp_table.h"
 #include "translate.h"
@@ -46,6 +49,7 @@ entries_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], un
 	for (i = 0; i < n; i++) {
 		nat_released(nat_thread(gw->nat, ct_thread_index(t)), e[i]);
 		tcp_table_ended(t, e[i]);
+		synproxy_ended(gw, t, e[i]);
 	}
 }
 
@@ -57,6 +61,7 @@ entry_aborted(void *app, struct ct_thread *t, struct ct_entry *e)
 	limits_aborted(app, t, e);
 	nat_aborted(nat_thread(gw->nat, ct_thread_index(t)), e);
 	tcp_table_ended(t, e);
+	synproxy_ended(app, t, e);
 }
 
 static int
@@ -73,6 +78,7 @@ create_table(struct gateway *gw, const struct gateway_config *config, struct sl_
 			.aborted = entry_aborted,
 			.closed = limits_aborted,
 			.tcp_state = tcp_table_state,
+			.adjust = synproxy_adjust,
 			.event = event_ct_emit,
 			.app = gw},
 		.netns = gw->netns,
@@ -122,6 +128,17 @@ create_buffers(struct gateway *gw, const struct gateway_config *config, struct s
 }
 
 static int
+create_synproxy(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
+{
+	int ret = cookie_init(&gw->cookie_secret, config->hash_seed);
+
+	if (ret < 0)
+		return sl_refuse(err, -ret, "no key for SYN cookies");
+	gw->synproxy = synproxy_pool_create(gw_threads(gw), err);
+	return gw->synproxy != NULL ? 0 : -ENOMEM;
+}
+
+static int
 create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
 {
 	int ret;
@@ -139,6 +156,8 @@ create_parts(struct gateway *gw, const struct gateway_config *config, struct sl_
 	if (gw->rules_ops == NULL)
 		return sl_refuse(err, ENOMEM, "out of memory");
 	ret = limits_create(gw, config, err);
+	if (ret == 0)
+		ret = create_synproxy(gw, config, err);
 	if (ret == 0)
 		ret = create_table(gw, config, err);
 	if (ret == 0)
@@ -220,6 +239,7 @@ gateway_destroy(struct gateway *gw)
 		free_translation(gw);
 	if (gw->ct != NULL)
 		ct_destroy(gw->ct);
+	synproxy_pool_destroy(gw->synproxy);
 	connlimit_destroy(gw->limits);
 	events_destroy(gw->events);
 	frag_destroy(gw->frag);

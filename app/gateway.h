@@ -23,6 +23,7 @@ struct events;
 struct neighbours;
 struct connlimit;
 struct nat;
+struct synproxy_pool;
 struct table_growth;
 
 struct gateway {
@@ -42,6 +43,8 @@ struct gateway {
 	struct ct_thread *ct_control; /* the control thread's own */
 	struct rules_ops *rules_ops;  /* what rules call */
 	struct connlimit *limits;     /* rule_limits.h */
+	struct synproxy_pool *synproxy; /* datapath_synproxy.h, with the key of cookies: */
+	struct sl_hasher cookie_secret;
 	struct table_growth *growth;
 };
 

@@ -6,6 +6,7 @@
 #include "err.h"
 #include "log.h"
 #include "mem.h"
+#include "synproxy_pool.h"
 
 SL_LOG_REGISTER(tcp_table);
 
@@ -69,6 +70,18 @@ tcp_table_totals(const struct netns *ns, struct tcp_count *out)
 		tcp_netns_totals(ns->tcp, out);
 }
 
+/* Memory for the records is taken when the first namespace may need some. */
+static int
+follow_synproxy(struct gateway *gw, const struct netns *ns, struct sl_err *err)
+{
+	const struct knobs *init = netns_knobs(netns_init_ns(gw->netns));
+	bool in_use = ns->id == NETNS_INIT_ID && synproxy_pool_in_use(gw->synproxy);
+
+	if (netns_knobs(ns)->syncookies == KNOB_COOKIES_OFF && !in_use)
+		return 0;
+	return synproxy_pool_set_max(gw->synproxy, init->synproxy_max, err);
+}
+
 int
 tcp_table_follow(struct gateway *gw, struct netns *ns, struct sl_err *err)
 {
@@ -81,7 +94,10 @@ tcp_table_follow(struct gateway *gw, struct netns *ns, struct sl_err *err)
 		half_open = tcp_table_half_open_max(gw, ns);
 	if (own || k->tcp_max_tw_buckets != KNOB_DERIVED)
 		time_wait = tcp_table_time_wait_max(gw, ns);
-	if (tn == NULL && half_open == TCP_NO_LIMIT && time_wait == TCP_NO_LIMIT)
+	if (follow_synproxy(gw, ns, err) != 0)
+		return -ENOMEM;
+	if (tn == NULL && half_open == TCP_NO_LIMIT && time_wait == TCP_NO_LIMIT &&
+		k->syncookies == KNOB_COOKIES_OFF)
 		return 0;
 	tn = tcp_table_counts(gw, ns);
 	if (tn == NULL)
@@ -105,16 +121,12 @@ give_table(struct gateway *gw, struct netns *ns, uint32_t buckets, struct sl_err
 	return ret;
 }
 
-void
-tcp_table_create(struct gateway *gw, const struct netns *parent, struct netns *const ns[],
-	unsigned int n)
+static void
+give_tables(struct gateway *gw, uint32_t buckets, struct netns *const ns[], unsigned int n)
 {
-	uint32_t buckets = netns_knobs(parent)->tcp_child_ehash_entries;
 	struct sl_err err = {"too little memory is available"};
 	unsigned int i, room;
 
-	if (buckets == 0)
-		return;
 	/* Each of many small tables finds memory, but not all of them. */
 	room = (unsigned int)RTE_MIN(
 		sl_memory_available() / ((size_t)buckets * BUCKET_BYTES), (size_t)n);
@@ -126,6 +138,34 @@ tcp_table_create(struct gateway *gw, const struct netns *parent, struct netns *c
 			"%u of %u new namespaces, such as %s, share the TCP table of all, since "
 			"none of %u buckets can be had for them: %s",
 			n - i, n, ns[i]->name, buckets, err.msg);
+}
+
+/* They have inherited sluice.syncookies. */
+static void
+give_cookies(struct gateway *gw, struct netns *const ns[], unsigned int n)
+{
+	struct sl_err err;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (tcp_table_follow(gw, ns[i], &err) != 0)
+			break;
+	if (i < n)
+		SL_LOG(WARNING,
+			"%u of %u new namespaces, such as %s, answer no SYN by a cookie: %s",
+			n - i, n, ns[i]->name, err.msg);
+}
+
+void
+tcp_table_create(struct gateway *gw, const struct netns *parent, struct netns *const ns[],
+	unsigned int n)
+{
+	const struct knobs *k = netns_knobs(parent);
+
+	if (k->tcp_child_ehash_entries != 0)
+		give_tables(gw, k->tcp_child_ehash_entries, ns, n);
+	if (k->syncookies != KNOB_COOKIES_OFF)
+		give_cookies(gw, ns, n);
 }
 
 void

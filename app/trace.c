@@ -19,6 +19,7 @@
 #include <rte_ring_elem.h>
 #include <rte_tcp.h>
 
+#include "datapath_synproxy.h"
 #include "err.h"
 #include "frag.h"
 #include "lane_ring.h"
@@ -198,6 +199,7 @@ record_fill(struct trace_record *r, const struct worker *w, const struct port *i
 		r->inner = p->tuple;
 	record_way(r, p);
 	record_rules(r, w, p);
+	r->synproxy = (uint8_t)datapath_synproxy_stage(w, p);
 }
 
 static void

@@ -91,6 +91,7 @@ struct trace_record {
 	uint8_t reason;
 	uint8_t ct_dir, ct_state_old, ct_state_new;
 	bool frag_more;
+	uint8_t synproxy; /* enum synproxy_stage */
 	uint8_t rule_verdict[DATAPATH_CHAINS]; /* as struct datapath_way */
 	uint64_t rule_handle[DATAPATH_CHAINS];
 	char netns[NETNS_NAME_MAX + 1]; /* empty: none */

@@ -6,6 +6,7 @@
 
 #include <rte_byteorder.h>
 
+#include "datapath_synproxy.h"
 #include "proto.h"
 #include "rules.h"
 
@@ -216,6 +217,15 @@ put_rules(json_t *o, const struct trace_record *r)
 		json_decref(list);
 }
 
+static const char *const synproxy_stages[] = {
+	[SYNPROXY_ANSWERED] = "answered",
+	[SYNPROXY_PROVED] = "proved",
+	[SYNPROXY_REPEATED] = "repeated",
+	[SYNPROXY_OPENED] = "opened",
+	[SYNPROXY_CHALLENGED] = "challenged",
+	[SYNPROXY_TRANSLATED] = "translated",
+};
+
 static const char *
 verdict(const struct trace_record *r)
 {
@@ -243,6 +253,8 @@ trace_json(const struct trace_record *r, uint64_t id, uint64_t wall_offset_ns)
 		json_object_set_new(o, "about", inner_packet(&r->inner));
 	json_object_set_new(o, "conntrack", conntrack(r));
 	put_rules(o, r);
+	if (r->synproxy != SYNPROXY_NONE)
+		json_object_set_new(o, "synproxy", json_string(synproxy_stages[r->synproxy]));
 	json_object_set_new(o, "verdict", json_string(verdict(r)));
 	if (dropped) {
 		json_object_set_new(o, "reason", json_string(sl_drop_name(r->reason)));

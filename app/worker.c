@@ -21,6 +21,7 @@
 #include <sys/eventfd.h>
 
 #include "err.h"
+#include "synproxy.h"
 
 unsigned int
 worker_poll(struct worker *w, const struct poll_plan *plan)
@@ -182,6 +183,12 @@ worker_create(struct gateway *gw, unsigned int index, unsigned int lcore, struct
 		free(w);
 		return NULL;
 	}
+	w->dp.synproxy.proof = calloc(1, sizeof(*w->dp.synproxy.proof));
+	if (w->dp.synproxy.proof == NULL) {
+		sl_refuse(err, ENOMEM, "no memory for worker %u", index);
+		worker_free(w);
+		return NULL;
+	}
 	return w;
 }
 
@@ -192,6 +199,7 @@ worker_free(struct worker *w)
 		return;
 	close(w->wake_fd);
 	free(w->plan);
+	free(w->dp.synproxy.proof);
 	free(w);
 }
 

@@ -18,14 +18,18 @@ netns_stats(const struct gateway *gw, const struct netns *ns)
 	netns_totals(ns, &sum);
 	frag_owner_stats(gw->frag, ns->id, &held);
 	tcp_table_totals(ns, &tcp);
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+			 "s:I, s:I}",
 		"netns", ns->name, "entries",
 		(json_int_t)sum.entries, "created", (json_int_t)sum.created, "packets",
 		(json_int_t)sum.packets, "bytes", (json_int_t)sum.bytes, "fragments",
 		(json_int_t)held.fragments, "fragment_datagrams", (json_int_t)held.datagrams,
 		"fragment_bytes", (json_int_t)held.bytes, "half_open", (json_int_t)tcp.half_open,
 		"backlog_full", (json_int_t)tcp.backlog_full, "time_wait",
-		(json_int_t)tcp.time_wait, "time_wait_full", (json_int_t)tcp.time_wait_full);
+		(json_int_t)tcp.time_wait, "time_wait_full", (json_int_t)tcp.time_wait_full,
+		"proxied", (json_int_t)tcp.proxied, "cookies_sent", (json_int_t)tcp.cookies_sent,
+		"cookies_valid", (json_int_t)tcp.cookies_good, "cookies_invalid",
+		(json_int_t)tcp.cookies_bad);
 }
 
 static json_t *

@@ -171,6 +171,10 @@ render_trace(const json_t *t, FILE *out)
 	if (has(t, "conntrack"))
 		conntrack(t, out);
 	rules(t, out);
+	if (has(t, "synproxy")) {
+		stage(t, "synproxy", out);
+		fprintf(out, " %s\n", render_string(t, "synproxy"));
+	}
 	if (has(t, "reason")) {
 		stage(t, "drop", out);
 		fprintf(out, " %s: %s\n", render_string(t, "reason"), render_string(t, "help"));

@@ -40,6 +40,14 @@
 	X(CT_CLASH, "ct-clash", "the reply tuple belongs to another connection")                   \
 	X(CT_CHAIN_LONG, "ct-chain-long", "the bucket's chain is at its bound")                    \
 	X(SYN_BACKLOG, "syn-backlog", "tcp_max_syn_backlog connections are half open already")     \
+	X(SYNCOOKIE_INVALID, "syncookie-invalid", "ACK of no connection without a valid SYN "      \
+		"cookie, or in fragments")                                                         \
+	X(SYNPROXY_SILENT, "synproxy-silent", "no answer of the SYN proxy may be sent, or no "     \
+		"buffer is left for it")                                                           \
+	X(SYNPROXY_FULL, "synproxy-full", "as many connections are translated as may be "          \
+		"(sluice.synproxy_max)")                                                           \
+	X(SYNPROXY_EARLY, "synproxy-early", "the server has not answered yet; who sent it will "   \
+		"repeat it")                                                                       \
 	X(ICMP_INNER, "icmp-inner", "ICMP error about a cut or malformed packet")                  \
 	X(ICMP_INNER_CHECKSUM, "icmp-inner-checksum", "packet inside an ICMP error has a bad sum") \
 	/* rules */                                                                                \

@@ -22,6 +22,8 @@
 /* Buckets that a namespace's TCP table may have (CT_OWN_BUCKETS_MAX of conntrack). */
 #define TCP_EHASH_LIMIT (1u << 24)
 
+#define TCP_SCALE_LIMIT 14 /* RFC 7323, 2.3 */
+
 #define FIELD(f)                  offsetof(struct knobs, f)
 #define SECONDS(name, f, d, h)    {PREFIX name, KNOB_SECONDS, FIELD(f), 0, SL_TIMEOUT_MAX, d, h}
 #define BOOL(key, f, d, h)        {key, KNOB_BOOL, FIELD(f), 0, 1, d, h}
@@ -108,6 +110,18 @@ const struct knob knob_list[] = {
 		"keys that a `limit rate … by …` keeps, when its rule is added"},
 	{"sluice.reject_rate", KNOB_U32, FIELD(reject_rate), 0, 1000000, 1000,
 		"answers to rejected and too big packets in a second, on each worker; 0: none"},
+	{"sluice.syncookies", KNOB_U8, FIELD(syncookies), KNOB_COOKIES_OFF, KNOB_COOKIES_ALWAYS,
+		KNOB_COOKIES_OFF,
+		"answer SYNs by cookies: 0 never, 1 beyond tcp_max_syn_backlog, 2 always"},
+	{"sluice.synproxy_max", KNOB_U32, FIELD(synproxy_max), 1, CT_MAX_LIMIT, 262144,
+		"connections that came by a cookie; init's is the maximum of all together"},
+	{"sluice.synproxy_mss", KNOB_U32, FIELD(synproxy_mss), 64, UINT16_MAX, 1460,
+		"a cookie promises this MSS, over IPv6 20 less"},
+	BOOL("sluice.synproxy_sack", synproxy_sack, 1,
+		"a cookie promises SACK, to who has timestamps"),
+	BOOL("sluice.synproxy_timestamp", synproxy_timestamp, 1, "a cookie promises timestamps"),
+	{"sluice.synproxy_wscale", KNOB_U8, FIELD(synproxy_wscale), 0, TCP_SCALE_LIMIT, 7,
+		"a cookie promises this window scale, to who has timestamps"},
 	{"sluice.table_growth", KNOB_BOOL, FIELD(table_growth), 0, 1, 1,
 		"double nf_conntrack_buckets when there are more connections", .init_only = true},
 };

@@ -48,6 +48,8 @@ enum ct_sctp_state {
 
 enum knob_invalid { KNOB_INVALID_AUTO, KNOB_INVALID_KERNEL, KNOB_INVALID_DROP };
 
+enum knob_syncookies { KNOB_COOKIES_OFF, KNOB_COOKIES_BACKLOG, KNOB_COOKIES_ALWAYS };
+
 struct knobs {
 	/* milliseconds */
 	uint32_t tcp_timeout[CT_TCP_TIMEOUTS];
@@ -87,6 +89,12 @@ struct knobs {
 	uint8_t events; /* tell listeners of connections; 1 and 2 are the same */
 	bool icmp_inner_checksum; /* sluice.icmp_inner_checksum: drop errors with a bad inner sum */
 	uint8_t invalid;          /* sluice.invalid: enum knob_invalid */
+	uint8_t syncookies;       /* sluice.syncookies: enum knob_syncookies */
+	uint8_t synproxy_wscale;  /* what a SYN cookie promises */
+	bool synproxy_sack;
+	bool synproxy_timestamp;
+	uint32_t synproxy_mss;
+	uint32_t synproxy_max;    /* connections of the SYN proxy; in init's block, of all */
 	bool table_growth;        /* sluice.table_growth; in init's block, for all */
 	uint32_t refs;            /* control side only */
 };

@@ -66,6 +66,12 @@ static const struct {
 	{"sluice.nat_pool_alarm", "80"},
 	{"sluice.ratelimit_keys", "4096"},
 	{"sluice.reject_rate", "1000"},
+	{"sluice.syncookies", "0"},
+	{"sluice.synproxy_max", "262144"},
+	{"sluice.synproxy_mss", "1460"},
+	{"sluice.synproxy_sack", "1"},
+	{"sluice.synproxy_timestamp", "1"},
+	{"sluice.synproxy_wscale", "7"},
 	{"sluice.table_growth", "1"},
 };
 
