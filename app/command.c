@@ -11,6 +11,7 @@ static const struct command_handler *const families[] = {
 	commands_conntrack,
 	commands_events,
 	commands_link,
+	commands_nat,
 	commands_nat_pool,
 	commands_netns,
 	commands_port,

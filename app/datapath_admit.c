@@ -23,12 +23,6 @@ refuse(struct worker *w, struct pkt *p, enum sl_drop reason)
 	return CT_DROP;
 }
 
-/* Of the rules of an admission: the source that is wanted, and the link it is wanted for. */
-struct source {
-	const struct rule_nat *nat;
-	const struct link *out;
-};
-
 static enum ct_verdict
 prerouting(struct worker *w, struct pkt *p, struct rules_packet *k)
 {
@@ -37,11 +31,11 @@ prerouting(struct worker *w, struct pkt *p, struct rules_packet *k)
 	datapath_eval(w, RULE_PREROUTING, k, &r);
 	if (r.verdict == RULES_DROP)
 		return refuse(w, p, r.reason);
-	if (r.verdict != RULES_NAT)
-		return CT_OK;
-	if (translate_dst(w, p, r.item->nat) != CT_OK)
+	if ((r.verdict == RULES_NAT ? translate_dst(w, p, r.item->nat) : translate_inbound(w, p)) !=
+		CT_OK)
 		return CT_DROP;
-	rules_view(k);
+	if (p->ct->status & CT_DST_NAT)
+		rules_view(k);
 	return CT_OK;
 }
 
@@ -51,7 +45,7 @@ prerouting(struct worker *w, struct pkt *p, struct rules_packet *k)
  * REQ-9). Else what the rules say of its own link.
  */
 static enum ct_verdict
-postrouting(struct worker *w, struct pkt *p, struct rules_packet *k, struct source *src)
+postrouting(struct worker *w, struct pkt *p, struct rules_packet *k, struct translate_source *src)
 {
 	const struct link *peer = link_peer(p->in);
 	struct rules_result r;
@@ -63,6 +57,7 @@ postrouting(struct worker *w, struct pkt *p, struct rules_packet *k, struct sour
 		k->out_name = p->out->name;
 		if (r.verdict == RULES_NAT) {
 			src->nat = r.item->nat;
+			src->use = r.object;
 			src->out = peer;
 			return CT_OK;
 		}
@@ -70,8 +65,10 @@ postrouting(struct worker *w, struct pkt *p, struct rules_packet *k, struct sour
 	datapath_eval(w, RULE_POSTROUTING, k, &r);
 	if (r.verdict == RULES_DROP)
 		return refuse(w, p, r.reason);
-	if (r.verdict == RULES_NAT)
+	if (r.verdict == RULES_NAT) {
 		src->nat = r.item->nat;
+		src->use = r.object;
+	}
 	return CT_OK;
 }
 
@@ -91,7 +88,7 @@ ends_here(const struct pkt *p)
  * kept in the entry.
  */
 static enum ct_verdict
-ask_rules(struct worker *w, struct pkt *p, struct source *src)
+ask_rules(struct worker *w, struct pkt *p, struct translate_source *src)
 {
 	struct rules_packet k = datapath_rules_packet(w, p);
 	const struct ruleset *rs = p->rules;
@@ -142,7 +139,7 @@ admit_tcp(struct worker *w, struct pkt *p)
 enum ct_verdict
 datapath_admit(struct worker *w, struct pkt *p)
 {
-	struct source src = {NULL, NULL};
+	struct translate_source src = {NULL, NULL, NULL};
 	enum ct_verdict v;
 
 	if (unlikely(!netns_alive(p->ns))) {
@@ -160,5 +157,5 @@ datapath_admit(struct worker *w, struct pkt *p)
 		v = refuse(w, p, SL_DROP_OWN_ADDRESS);
 	if (v == CT_OK && p->tuple.proto == IPPROTO_TCP)
 		v = admit_tcp(w, p);
-	return v == CT_OK && p->ct != NULL ? translate_commit(w, p, src.nat, src.out) : v;
+	return v == CT_OK && p->ct != NULL ? translate_commit(w, p, &src) : v;
 }

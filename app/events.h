@@ -12,7 +12,7 @@
  * struct event, at most EVENT_BODY_MAX bytes. Who emits asks events_wanted() first, and only then
  * has a struct event on its stack, on which it calls event_init() with the size of the body, fills
  * in the body, and gives it to events_emit(). Who listens opens a subscription to the type.
- * event_ct.c, event_rule.c and commands/events.c do the one and the other.
+ * event_ct.c, event_rule.c, event_nat.c and commands/events.c do the one and the other.
  */
 #ifndef EVENTS_H
 #define EVENTS_H
@@ -22,13 +22,20 @@
 
 #include "clock.h"
 #include "event_ct.h"
+#include "event_nat.h"
 #include "event_rule.h"
 #include "netns.h"
 
 struct event_subscription;
 struct sl_err;
 
-enum event_type { EVENT_CT_NEW, EVENT_CT_UPDATE, EVENT_CT_DESTROY, EVENT_RULE_LOG };
+enum event_type {
+	EVENT_CT_NEW,
+	EVENT_CT_UPDATE,
+	EVENT_CT_DESTROY,
+	EVENT_RULE_LOG,
+	EVENT_NAT,
+};
 
 #define EVENT_BIT(type) (1u << (type))
 #define EVENTS_CT       (EVENT_BIT(EVENT_CT_NEW) | EVENT_BIT(EVENT_CT_UPDATE) |                    \
@@ -50,6 +57,7 @@ struct event {
 	union {
 		struct event_ct ct;
 		struct event_rule rule;
+		struct event_nat nat;
 		uint8_t bytes[EVENT_BODY_MAX];
 	};
 };

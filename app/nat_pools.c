@@ -227,12 +227,86 @@ family_fits(struct rule_nat *n, uint8_t family, struct sl_err *err)
 	return 0;
 }
 
+/* ---- how a rule has it ---- */
+
+/* Hosts that a rule is for. */
+struct hosts {
+	struct nat_pool_range *range;
+	unsigned int n;
+};
+
+/* The first match of the rule that names its sources; NULL: there is none. */
+static const struct rule_match *
+source_match(const struct rule *r, uint8_t family)
+{
+	uint8_t field = family == TUPLE_IPV4 ? RULE_IP_SADDR : RULE_IP6_SADDR;
+	uint32_t i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->item[i].type == RULE_MATCH && r->item[i].match.field == field &&
+			!r->item[i].match.negate)
+			return &r->item[i].match;
+	return NULL;
+}
+
+static int
+hosts_of(const struct rule *r, const struct rule_nat *n, uint8_t family, struct hosts *h,
+	struct sl_err *err)
+{
+	const struct rule_match *m = n->deterministic ? source_match(r, family) : NULL;
+	uint32_t i;
+
+	*h = (struct hosts){NULL, 0};
+	if (!n->deterministic)
+		return 0;
+	if (m == NULL)
+		return sl_refuse(err, EINVAL,
+			"pool \"%s\": deterministic blocks are for hosts that the rule names, by "
+			"\"%s saddr\"",
+			n->pool, family == TUPLE_IPV4 ? "ip" : "ip6");
+	h->range = calloc(m->n, sizeof(*h->range));
+	if (h->range == NULL)
+		return sl_refuse(err, ENOMEM, "out of memory");
+	for (i = 0; i < m->n; i++)
+		h->range[i] = (struct nat_pool_range){m->range[i].lo.addr, m->range[i].hi.addr};
+	h->n = m->n;
+	return 0;
+}
+
+static enum nat_filter
+filter_of(const struct rule_nat *n)
+{
+	switch (n->filter) {
+	case RULE_FILTER_ENDPOINT_INDEPENDENT:
+		return NAT_FILTER_NONE;
+	case RULE_FILTER_ADDRESS_DEPENDENT:
+		return NAT_FILTER_ADDRESS;
+	default:
+		return NAT_FILTER_PORT;
+	}
+}
+
+static struct nat_pool_use
+use_of(const struct rule_nat *n, struct nat_pool *pool)
+{
+	return (struct nat_pool_use){
+		.pool = pool,
+		.block_size = n->block_size,
+		.blocks = n->block_size != 0 && n->blocks == 0 ? 1 : n->blocks,
+		.deterministic = n->deterministic,
+		.endpoint_independent = n->endpoint_independent,
+		.filter = (uint8_t)filter_of(n),
+	};
+}
+
 int
 nat_pools_check(const struct txn *t, const struct netns *ns, const struct rule_list *l,
 	struct rule *r, struct sl_err *err)
 {
 	struct rule_nat *n = pool_statement(r);
-	const struct nat_pool *pool;
+	struct nat_pool_use use;
+	struct nat_pool *pool;
+	struct hosts hosts;
 	int ret;
 
 	if (n == NULL)
@@ -245,5 +319,42 @@ nat_pools_check(const struct txn *t, const struct netns *ns, const struct rule_l
 	if (txn_deletes(t, pool))
 		return sl_refuse(err, ENOENT, "pool \"%s\" is deleted by this batch", n->pool);
 	ret = family_fits(n, nat_pool_config(pool)->family, err);
-	return ret == 0 ? agrees(l, r, n, err) : ret;
+	if (ret == 0)
+		ret = agrees(l, r, n, err);
+	if (ret == 0)
+		ret = hosts_of(r, n, nat_pool_config(pool)->family, &hosts, err);
+	if (ret != 0)
+		return ret;
+	use = use_of(n, pool);
+	ret = nat_pool_use_valid(&use, hosts.range, hosts.n, err);
+	free(hosts.range);
+	return ret;
+}
+
+struct nat_pool_use *
+nat_pools_attach(struct gateway *gw, struct netns *ns, const struct rule *r,
+	const struct rule_item *item, struct sl_err *err)
+{
+	struct nat_pool *pool = nat_pool_find(ns, item->nat->pool);
+	struct nat_pool_use *use;
+	struct hosts hosts;
+
+	if (pool == NULL) {
+		sl_refuse(err, ENOENT, "there is no pool \"%s\" in namespace \"%s\"",
+			item->nat->pool, ns->name);
+		return NULL;
+	}
+	if (hosts_of(r, item->nat, nat_pool_config(pool)->family, &hosts, err) != 0)
+		return NULL;
+	use = malloc(sizeof(*use));
+	if (use == NULL)
+		sl_refuse(err, ENOMEM, "out of memory");
+	else
+		*use = use_of(item->nat, pool);
+	if (use != NULL && nat_pool_prepare(gw->nat, use, hosts.range, hosts.n, err) != 0) {
+		free(use);
+		use = NULL;
+	}
+	free(hosts.range);
+	return use;
 }

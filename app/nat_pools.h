@@ -10,6 +10,7 @@
 #include "pool.h"
 
 struct rule;
+struct rule_item;
 struct rule_list;
 struct sl_err;
 struct txn;
@@ -34,5 +35,10 @@ const struct rule *nat_pools_user(const struct nat_pool *pool);
  */
 int nat_pools_check(const struct txn *t, const struct netns *ns, const struct rule_list *l,
 	struct rule *r, struct sl_err *err);
+
+/* What a statement of a rule that is about to be published has of the pool that it names; for
+ * rules_ops.attach(). NULL with err filled. To be freed with free(). */
+struct nat_pool_use *nat_pools_attach(struct gateway *gw, struct netns *ns, const struct rule *r,
+	const struct rule_item *item, struct sl_err *err);
 
 #endif

@@ -16,15 +16,12 @@ static int
 attach(void *app, struct netns *ns, const struct rule *r, const struct rule_item *item,
 	void **object, struct sl_err *err)
 {
-	int ret;
-
 	switch (item->type) {
 	case RULE_LIMIT:
 	case RULE_CT_COUNT:
 		return limits_attach(app, ns, r, item, object, err);
 	case RULE_NAT:
-		ret = translate_valid(ns, item->nat, err);
-		return ret == 0 ? translate_enable(app, ns, err) : ret;
+		return translate_attach(app, ns, r, item, object, err);
 	case RULE_LOG:
 		return 0;
 	default:
@@ -37,6 +34,8 @@ detach(void *app, const struct rule_item *item, void *object)
 {
 	if (item->type == RULE_LIMIT || item->type == RULE_CT_COUNT)
 		limits_detach(app, item, object);
+	else
+		free(object);
 }
 
 struct rules_ops *

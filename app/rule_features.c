@@ -31,7 +31,7 @@ static const struct {
 	[RULE_REDIRECT] = {"redirect", true},
 	[RULE_SNAT_PREFIX] = {"snat prefix", true},
 	[RULE_DNAT_PREFIX] = {"dnat prefix", true},
-	[RULE_SNAT_POOL] = {"snat to pool", false},
+	[RULE_SNAT_POOL] = {"snat to pool", true},
 	[RULE_NAT64] = {"nat64", false},
 };
 

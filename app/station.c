@@ -91,6 +91,8 @@ station_egress(struct worker *w, struct pkt *p)
 {
 	struct link *peer = link_peer(p->in);
 
+	if (unlikely(p->ct->status & CT_HAIRPIN))
+		return p->in;
 	if (likely(!(p->ct->status & CT_DST_NAT)) || !turns_back(w, p, peer))
 		return peer;
 	p->ct->status |= CT_HAIRPIN;
@@ -104,6 +106,8 @@ station_admit(struct worker *w, struct pkt *p)
 
 	write_end(p->ct, CT_ORIGINAL, &frame_of(p)->src_addr);
 	if (likely(!(p->ct->status & CT_HAIRPIN) && !to_gateway(p)))
+		return true;
+	if (read_end(p->ct, CT_REPLY, &mac))
 		return true;
 	if (!find(w, p, station_out(p), &p->ct->reply.tuple, &mac))
 		return false;

@@ -22,13 +22,14 @@ struct worker;
 /*
  * Where an embryo leaves, with the destination that it has now: on the peer, or, when it was
  * translated and its destination is on the ingress link, there again, which the entry remembers
- * (hairpin). The longer of the links' prefixes that have the destination says so; when they are
- * equal, who of the neighbours is known. NULL: there is no peer.
+ * (hairpin), unless it knows so already. The longer of the links' prefixes that have the
+ * destination says so; when they are equal, who of the neighbours is known. NULL: there is no peer.
  */
 struct link *station_egress(struct worker *w, struct pkt *p);
 
-/* Before the embryo is committed: keeps where its originator is, and finds the responder if the
- * packet does not name it itself. False: not found, or not yet; pkt.reason is set. */
+/* Before the embryo is committed: keeps where its originator is, and finds the responder if neither
+ * the packet names it itself nor the entry does. False: not found, or not yet; pkt.reason is set.
+ * */
 bool station_admit(struct worker *w, struct pkt *p);
 
 /* Before the packet is rewritten: who it goes to. False, with pkt.reason: that is not known. */

@@ -8,9 +8,11 @@
 
 #include "datapath_stages.h"
 #include "err.h"
+#include "event_nat.h"
 #include "forget.h"
 #include "link.h"
 #include "link_address.h"
+#include "nat_pools.h"
 #include "rule.h"
 #include "station.h"
 #include "worker.h"
@@ -27,16 +29,11 @@ translate_create(struct gateway *gw, const struct gateway_config *config, struct
 		.max_sources = RTE_MAX(ct_max(gw->ct) / SOURCES_SHARE, SOURCES_MIN),
 		.hash = config->hash,
 		.seed = config->hash_seed,
+		.ops = {.clock = event_nat_clock, .report = event_nat_report, .app = gw},
 	};
 
 	gw->nat = nat_create(&nat, err);
 	return gw->nat != NULL ? 0 : -ENOMEM;
-}
-
-int
-translate_enable(struct gateway *gw, struct netns *ns, struct sl_err *err)
-{
-	return nat_netns_enable(gw->nat, ns, err);
 }
 
 static uint8_t
@@ -86,8 +83,8 @@ any_address(const struct netns *ns)
 	return false;
 }
 
-int
-translate_valid(const struct netns *ns, const struct rule_nat *n, struct sl_err *err)
+static int
+valid(const struct netns *ns, const struct rule_nat *n, struct sl_err *err)
 {
 	struct nat_request r;
 
@@ -96,10 +93,24 @@ translate_valid(const struct netns *ns, const struct rule_nat *n, struct sl_err 
 			"no link of %s has an address to translate to: "
 			"link address add LINK ADDR/LEN",
 			ns->name);
-	if (n->type == RULE_SNAT_POOL || n->type == RULE_NAT64)
-		return sl_refuse(err, ENOTSUP, "address pools: not available");
 	request_init(&r, n);
 	return nat_request_valid(&r, err);
+}
+
+int
+translate_attach(struct gateway *gw, struct netns *ns, const struct rule *r,
+	const struct rule_item *item, void **object, struct sl_err *err)
+{
+	const struct rule_nat *n = item->nat;
+	int ret;
+
+	if (n->type == RULE_SNAT_POOL || n->type == RULE_NAT64) {
+		*object = nat_pools_attach(gw, ns, r, item, err);
+		ret = *object != NULL ? 0 : -EINVAL;
+	} else {
+		ret = valid(ns, n, err);
+	}
+	return ret == 0 ? nat_netns_enable(gw->nat, ns, err) : ret;
 }
 
 /* To the link's address. False: it has none. */
@@ -143,6 +154,13 @@ thread_of(const struct worker *w)
 	return nat_thread(w->gw->nat, w->index);
 }
 
+/* What a mapping keeps of the link that its source is on, to know it from the link's peer. */
+static uint16_t
+link_tag(const struct link *l)
+{
+	return (uint16_t)l->id;
+}
+
 static enum ct_verdict
 no_address(struct worker *w, struct pkt *p)
 {
@@ -165,10 +183,24 @@ translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n)
 }
 
 enum ct_verdict
-translate_commit(
-	struct worker *w, struct pkt *p, const struct rule_nat *n, const struct link *out)
+translate_inbound(struct worker *w, struct pkt *p)
+{
+	uint16_t where;
+
+	if (!translate_on(p->ns))
+		return CT_OK;
+	if (nat_inbound(thread_of(w), p, &where) != CT_OK)
+		return CT_DROP;
+	if (where != 0 && where == link_tag(p->in))
+		p->ct->status |= CT_HAIRPIN;
+	return CT_OK;
+}
+
+enum ct_verdict
+translate_commit(struct worker *w, struct pkt *p, const struct translate_source *src)
 {
 	const struct tuple *reply = &p->ct->reply.tuple;
+	const struct rule_nat *n = src->nat;
 	struct nat_request r;
 
 	if (likely(!translate_on(p->ns)))
@@ -179,9 +211,14 @@ translate_commit(
 	}
 	if (n == NULL)
 		return nat_commit(thread_of(w), p, NULL);
+	if (src->use != NULL) {
+		nat_pool_request(&r, src->use);
+		r.where = link_tag(p->in);
+		return nat_commit(thread_of(w), p, &r);
+	}
 	request_init(&r, n);
 	if (n->type == RULE_MASQUERADE) {
-		if (!to_link(&r, out, reply->family, &reply->src))
+		if (!to_link(&r, src->out, reply->family, &reply->src))
 			return no_address(w, p);
 		r.flags |= NAT_MASQUERADE;
 	}

@@ -15,6 +15,8 @@
 struct link;
 struct link_address;
 struct pkt;
+struct rule;
+struct rule_item;
 struct rule_nat;
 struct sl_err;
 struct worker;
@@ -24,12 +26,14 @@ struct worker;
 /* Makes gw->nat, beside gw->ct. 0 or -errno. */
 int translate_create(struct gateway *gw, const struct gateway_config *config, struct sl_err *err);
 
-/* Before the namespace's first rule with such a statement is published. 0 or -errno. */
-int translate_enable(struct gateway *gw, struct netns *ns, struct sl_err *err);
-
-/* Refuses a statement that can never do anything: see nat_request_valid(); or one that needs a
- * link's address in a namespace that has none. */
-int translate_valid(const struct netns *ns, const struct rule_nat *n, struct sl_err *err);
+/*
+ * For rules_ops.attach(): a statement of the namespace that is about to be published. Refuses one
+ * that can never do anything: see nat_request_valid(); or that needs a link's address in a
+ * namespace that has none. *object is a struct nat_pool_use, where it is to a pool, to be freed
+ * with free(). 0 or -errno.
+ */
+int translate_attach(struct gateway *gw, struct netns *ns, const struct rule *r,
+	const struct rule_item *item, void **object, struct sl_err *err);
 
 /* The link has lost that address (a copy of it): what is masqueraded to it ends, in slices from a
  * grace period on. */
@@ -43,11 +47,21 @@ void translate_forget(struct gateway *gw, const struct link_address *address);
  */
 enum ct_verdict translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n);
 
-/* The end of an admission: commits the embryo with the source that postrouting asks for (NULL: with
- * its own), in a namespace that translates or not. `out`: the link that the statement is for, whose
- * address masquerade takes. Verdicts as nat_commit() has them. */
+/* Prerouting has come to no such statement, in a namespace that translates: see nat_inbound(). */
+enum ct_verdict translate_inbound(struct worker *w, struct pkt *p);
+
+/* What postrouting asks for: the statement (NULL: none), the object of its attach(), and the link
+ * that it is for, whose address masquerade takes. */
+struct translate_source {
+	const struct rule_nat *nat;
+	const struct nat_pool_use *use;
+	const struct link *out;
+};
+
+/* The end of an admission: commits the embryo with that source, in a namespace that translates or
+ * not. Verdicts as nat_commit() has them. */
 enum ct_verdict translate_commit(
-	struct worker *w, struct pkt *p, const struct rule_nat *n, const struct link *out);
+	struct worker *w, struct pkt *p, const struct translate_source *src);
 
 /* The stage behind forward: rewrites what is translated of n packets. */
 void translate_burst(struct worker *w, struct pkt *p, unsigned int n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conntrack events, rule events: a stream until there are enough, the namespace goes, or the client
- * leaves. In replay a command ends with what there is: what has happened since the one before it
- * that was of the same namespace and events.
+ * conntrack events, rule events, nat events: a stream until there are enough, the namespace goes,
+ * or the client leaves. In replay a command ends with what there is: what has happened since the
+ * one before it that was of the same namespace and events.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -112,6 +112,13 @@ show_log(struct call *c, struct follow *f, const struct event *ev)
 	f->seen++;
 }
 
+static void
+show_nat(struct call *c, struct follow *f, const struct event *ev)
+{
+	call_item(c, event_nat_json(ev, f->wall_offset_ns));
+	f->seen++;
+}
+
 static int
 connections_run(struct call *c)
 {
@@ -134,21 +141,35 @@ connections_run(struct call *c)
 	return ret;
 }
 
+/* All events of one type. */
 static int
-logs_run(struct call *c)
+follow_type(struct call *c, enum event_type type,
+	void (*show)(struct call *c, struct follow *f, const struct event *ev))
 {
 	struct follow *f = calloc(1, sizeof(*f));
 	int ret;
 
 	if (f == NULL)
 		return sl_refuse(&c->err, ENOMEM, "out of memory");
-	f->show = show_log;
-	ret = begin(c, f, EVENT_BIT(EVENT_RULE_LOG));
+	f->show = show;
+	ret = begin(c, f, EVENT_BIT(type));
 	if (ret == 0)
 		c->state = f;
 	else
 		free(f);
 	return ret;
+}
+
+static int
+logs_run(struct call *c)
+{
+	return follow_type(c, EVENT_RULE_LOG, show_log);
+}
+
+static int
+nat_run(struct call *c)
+{
+	return follow_type(c, EVENT_NAT, show_nat);
 }
 
 static bool
@@ -197,6 +218,7 @@ events_end(struct call *c)
 
 const struct command_handler commands_events[] = {
 	{"conntrack.events", connections_run, events_step, events_end},
+	{"nat.events", nat_run, events_step, events_end},
 	{"rule.events", logs_run, events_step, events_end},
 	{0},
 };

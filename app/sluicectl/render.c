@@ -156,10 +156,21 @@ logs_shown(const json_t *r, FILE *out)
 		integer_of(r, "count"));
 }
 
+static void
+nat_events_shown(const json_t *r, FILE *out)
+{
+	(void)out;
+	fprintf(stderr, "%" JSON_INTEGER_FORMAT " NAT events have been shown.\n",
+		integer_of(r, "count"));
+}
+
 static const struct render render_table[] = {
 	{"netns.list", netns_item, NULL},
 	{"link.list", link_item, NULL},
 	{"port.list", port_item, NULL},
+	{"nat.list", render_pool_use, NULL},
+	{"nat.pool.list", render_pool, NULL},
+	{"nat.events", NULL, nat_events_shown},
 	{"rule.list", render_rule, render_rule_end},
 	{"rule.export", render_line, NULL},
 	{"rule.events", render_log, logs_shown},

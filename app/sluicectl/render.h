@@ -32,6 +32,10 @@ void render_entry(const json_t *entry, FILE *out);
 /* conntrack events: the line that conntrack -E prints, "netns=NAME" before it. */
 void render_event(const json_t *event, FILE *out);
 
+/* nat pool list, nat list (render_nat.c). */
+void render_pool(const json_t *item, FILE *out);
+void render_pool_use(const json_t *item, FILE *out);
+
 /* rule list, rule export (render_rule.c). render_rule_end() ends what rule items began. */
 void render_rule(const json_t *item, FILE *out);
 void render_rule_end(const json_t *result, FILE *out);

@@ -60,6 +60,9 @@
 	X(CONNLIMIT_MANY, "connlimit-many", "more than three `ct count` apply to one connection")  \
 	/* translation */                                                                          \
 	X(NAT_EXHAUSTED, "nat-exhausted", "no address and port of the rule's range is free")       \
+	X(NAT_HOST_LIMIT, "nat-host-limit", "no port is free in the blocks its host may have")     \
+	X(NAT_MAPPINGS_FULL, "nat-mappings-full", "no room for another mapping of a source")       \
+	X(NAT_FILTERED, "nat-filtered", "its sender is not admitted to that mapping of a pool")    \
 	X(NAT_NO_ADDRESS, "nat-no-address", "the link has no address to translate to")             \
 	X(OWN_ADDRESS, "own-address", "for an address of the gateway, and nothing translates it")  \
 	X(NAT64_ADDRESS, "nat64-address", "NAT64 for an address that no IPv4 host has, or that "   \

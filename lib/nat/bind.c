@@ -5,7 +5,7 @@
  * addresses of the range are tried. A source keeps its port where it is free, else the one it has
  * already toward others (source.h), else one of its port's class is looked for (search.c).
  */
-#include "nat_private.h"
+#include "pool_private.h"
 
 #include "drop.h"
 
@@ -14,31 +14,6 @@
 #define DST_TRIES 16u  /* ports of a destination's range */
 
 #define RANDOM_FLAGS (NAT_RANDOM | NAT_FULLY_RANDOM)
-
-typedef unsigned __int128 u128;
-
-/* ---- addresses as numbers ---- */
-
-static u128
-to_number(const struct tuple_addr *a, uint8_t family)
-{
-	u128 n = 0;
-	unsigned int i, len = family == TUPLE_IPV4 ? 4 : 16;
-
-	for (i = 0; i < len; i++)
-		n = n << 8 | a->b[i];
-	return n;
-}
-
-static void
-from_number(struct tuple_addr *a, uint8_t family, u128 n)
-{
-	unsigned int i, len = family == TUPLE_IPV4 ? 4 : 16;
-
-	memset(a, 0, sizeof(*a));
-	for (i = len; i > 0; i--, n >>= 8)
-		a->b[i - 1] = (uint8_t)n;
-}
 
 /* The prefix of the request, the rest of the address as it was. */
 static void
@@ -72,36 +47,45 @@ static void
 range_address(const struct nat_thread *t, const struct tuple *original,
 	const struct nat_request *r, unsigned int nth, struct tuple_addr *out)
 {
-	u128 min, size;
+	nat_u128 min, size;
 
+	if (r->use != NULL) {
+		size = r->use->pool->size;
+		nat_pool_address(r->use->pool,
+			(source_place(t, original) + (nat_u128)nth) % size, out);
+		return;
+	}
 	if (memcmp(&r->min, &r->max, sizeof(r->min)) == 0) {
 		*out = r->min;
 		return;
 	}
-	min = to_number(&r->min, r->family);
-	size = to_number(&r->max, r->family) - min + 1;
-	if (size == 0) /* all of IPv6 */
-		size = ~(u128)0;
-	from_number(out, r->family, min + (source_place(t, original) + (u128)nth) % size);
+	min = nat_addr_number(&r->min, r->family);
+	size = nat_addr_count(&r->min, &r->max, r->family);
+	nat_addr_from_number(
+		out, r->family, min + (source_place(t, original) + (nat_u128)nth) % size);
 }
 
 static unsigned int
 range_size(const struct nat_request *r)
 {
-	u128 last = to_number(&r->max, r->family) - to_number(&r->min, r->family);
+	nat_u128 n = r->use != NULL ? r->use->pool->size
+				    : nat_addr_count(&r->min, &r->max, r->family);
 
-	return last >= ADDRESSES ? ADDRESSES : (unsigned int)last + 1;
+	return n >= ADDRESSES ? ADDRESSES : (unsigned int)n;
 }
 
 static bool
 in_range(const struct nat_request *r, const struct nat_mapping *m)
 {
-	u128 a = to_number(&m->addr, r->family);
 	uint16_t port = rte_be_to_cpu_16(m->port);
 
-	return m->family == r->family && a >= to_number(&r->min, r->family) &&
-	       a <= to_number(&r->max, r->family) &&
-	       (!(r->flags & NAT_PORTS) || (port >= r->port_min && port <= r->port_max));
+	if (r->flags & NAT_PORTS && (port < r->port_min || port > r->port_max))
+		return false;
+	if (r->use != NULL)
+		return nat_pool_has(r->use->pool, m->family, &m->addr);
+	return m->family == r->family &&
+	       memcmp(&m->addr, &r->min, sizeof(m->addr)) >= 0 &&
+	       memcmp(&m->addr, &r->max, sizeof(m->addr)) <= 0;
 }
 
 /* ---- destination ---- */
@@ -172,10 +156,12 @@ port_range(struct nat_search *s, const struct nat_request *r, uint16_t own)
 	}
 }
 
-static void
-search_init(struct nat_search *s, struct nat_thread *t, struct pkt *p, const struct nat_request *r)
+void
+nat_search_init(struct nat_search *s, struct nat_thread *t, struct pkt *p,
+	const struct nat_request *r)
 {
 	const struct tuple *orig = &p->ct->orig.tuple;
+	const struct nat_pool_use *use = r != NULL ? r->use : NULL;
 
 	*s = (struct nat_search){
 		.t = t,
@@ -187,6 +173,13 @@ search_init(struct nat_search *s, struct nat_thread *t, struct pkt *p, const str
 		.remember = r != NULL && !(r->flags & RANDOM_FLAGS),
 		.budget = BUDGET,
 	};
+	if (unlikely(use != NULL)) {
+		s->exclusive = s->has_ports && use->endpoint_independent;
+		s->remember = !s->exclusive && use->block_size == 0;
+		s->filter = use->filter;
+		s->pool = use->pool->id;
+		s->where = r->where;
+	}
 	port_range(s, r, rte_be_to_cpu_16(orig->sport));
 }
 
@@ -258,8 +251,8 @@ picked_up(const struct pkt *p)
 		       PKT_TCP_SYN;
 }
 
-static enum ct_verdict
-refuse(struct nat_thread *t, struct pkt *p, enum sl_drop reason)
+enum ct_verdict
+nat_refuse(struct nat_thread *t, struct pkt *p, enum sl_drop reason)
 {
 	ct_abort(t->ct, p);
 	p->reason = (uint8_t)reason;
@@ -276,41 +269,97 @@ commit_as_is(struct nat_thread *t, struct pkt *p)
 	if (likely(v != CT_CLASH))
 		return v;
 	if (picked_up(p))
-		return refuse(t, p, SL_DROP_INVALID_NAT);
-	search_init(&s, t, p, NULL);
+		return nat_refuse(t, p, SL_DROP_INVALID_NAT);
+	nat_search_init(&s, t, p, NULL);
 	v = nat_search(&s);
-	return v == CT_CLASH ? refuse(t, p, SL_DROP_CT_CLASH) : v;
+	return v == CT_CLASH ? nat_refuse(t, p, SL_DROP_CT_CLASH) : v;
+}
+
+enum ct_verdict
+nat_bind_range(struct nat_search *s, const struct nat_request *r)
+{
+	const struct tuple *orig = &s->p->ct->orig.tuple;
+	enum ct_verdict v;
+
+	if (r->flags & NAT_PREFIX)
+		apply_prefix(&s->cand.dst, r, &orig->src);
+	else if (r->flags & NAT_ADDR)
+		range_address(s->t, orig, r, 0, &s->cand.dst);
+	v = try_first(s, r);
+	return v == CT_CLASH ? try_addresses(s, r) : v;
+}
+
+/* What the entry keeps of what it asks for. */
+static void
+note(struct pkt *p, const struct nat_request *r)
+{
+	struct nat_slot *slot = nat_slot(p->ct);
+
+	if (r->flags & NAT_MASQUERADE)
+		slot->end[CT_ORIGINAL].flags |= NAT_SLOT_MASQUERADE;
+	if (r->use == NULL)
+		return;
+	slot->end[CT_REPLY].pool = r->use->pool->id;
+	if (r->use->block_size == 0 && !r->use->endpoint_independent)
+		slot->end[CT_ORIGINAL].flags |= NAT_SLOT_PORT;
+}
+
+/* A connection more of its pool. */
+static void
+count_bound(struct nat_thread *t, const struct nat_slot *slot, uint8_t proto)
+{
+	struct nat_pool *pool = nat_pool_of(t->nat, slot->end[CT_REPLY].pool);
+
+	netns_counter_add(&pool->counters[t->index].connections, 1);
+	netns_counter_add(&pool->counters[t->index].bound, 1);
+	if (slot->end[CT_ORIGINAL].flags & NAT_SLOT_PORT)
+		nat_pool_count(t, pool, nat_class(proto), 1);
+}
+
+static enum ct_verdict
+bind_source(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
+{
+	struct nat_slot *slot = nat_slot(p->ct);
+	struct nat_search s;
+	enum ct_verdict v;
+
+	/* There is room for one; what it was admitted by need not last as long as it does. */
+	nat_put_source(t, slot->source);
+	slot->source = 0;
+	nat_search_init(&s, t, p, r);
+	if (r->use != NULL && (r->use->block_size != 0 || r->use->endpoint_independent))
+		v = nat_bind_pool(&s, r);
+	else
+		v = nat_bind_range(&s, r);
+	if (likely(v == CT_OK)) {
+		netns_counter_add(&s.counters->bound_src, 1);
+	} else if (v == CT_CLASH) {
+		netns_counter_add(&s.counters->exhausted, 1);
+		v = nat_refuse(t, p, SL_DROP_NAT_EXHAUSTED);
+		if (r->use != NULL)
+			nat_pool_exhausted(t, r->use->pool);
+	}
+	return v;
 }
 
 enum ct_verdict
 nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
 {
-	const struct tuple *orig = &p->ct->orig.tuple;
-	struct nat_search s;
+	const struct ct_entry *e = p->ct;
+	struct nat_slot slot;
 	enum ct_verdict v;
 
-	if (r != NULL && r->flags & NAT_ADDR && r->family != orig->family)
+	if (r != NULL && r->flags & NAT_ADDR && r->family != e->reply.tuple.family)
 		r = NULL;
-	if (unlikely(picked_up(p)) && (r != NULL || nat_translated(p->ct)))
-		return refuse(t, p, SL_DROP_INVALID_NAT);
-	if (r == NULL)
-		return commit_as_is(t, p);
-	search_init(&s, t, p, r);
-	if (r->flags & NAT_PREFIX)
-		apply_prefix(&s.cand.dst, r, &orig->src);
-	else if (r->flags & NAT_ADDR)
-		range_address(t, orig, r, 0, &s.cand.dst);
-	if (r->flags & NAT_MASQUERADE)
-		nat_slot(p->ct)->end[CT_ORIGINAL].flags |= NAT_SLOT_MASQUERADE;
-	v = try_first(&s, r);
-	if (v == CT_CLASH)
-		v = try_addresses(&s, r);
-	if (likely(v == CT_OK)) {
-		netns_counter_add(&s.counters->bound_src, 1);
-	} else if (v == CT_CLASH) {
-		netns_counter_add(&s.counters->exhausted, 1);
-		v = refuse(t, p, SL_DROP_NAT_EXHAUSTED);
-	}
+	if (unlikely(picked_up(p)) && (r != NULL || nat_translated(e)))
+		return nat_refuse(t, p, SL_DROP_INVALID_NAT);
+	if (r != NULL)
+		note(p, r);
+	/* When it is committed, it may be gone at once. */
+	slot = *nat_slot_const(e);
+	v = r == NULL ? commit_as_is(t, p) : bind_source(t, p, r);
+	if (v == CT_OK && slot.end[CT_REPLY].pool != 0)
+		count_bound(t, &slot, p->tuple.proto);
 	return v;
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "err.h"
-#include "pool_private.h"
+#include "block.h"
 
 uint64_t
 nat_random(struct nat_thread *t)
@@ -25,6 +25,7 @@ init(struct nat *nat, const struct nat_config *config, struct sl_err *err)
 	if (ret < 0)
 		return sl_refuse(err, -ret, "no key for random choices");
 	nat->ops = config->ops;
+	nat->ct = config->ct;
 	nat->n_threads = config->threads;
 	/* Pages of it are there from the first pool whose number is in them. */
 	nat->pool = calloc(NAT_POOLS_MAX + 1, sizeof(struct nat_pool *));
@@ -172,6 +173,16 @@ nat_request_valid(const struct nat_request *r, struct sl_err *err)
 
 /* ---- the end of an entry ---- */
 
+/* The port of an exclusive mapping. */
+static void
+free_end(struct nat *nat, const struct tuple *end)
+{
+	struct tuple key = *end;
+
+	key.dport = 0;
+	nat_crowd_free_port(nat->crowds, &key, rte_be_to_cpu_16(end->dport));
+}
+
 static void
 free_port(struct nat *nat, const struct tuple *t)
 {
@@ -184,24 +195,61 @@ free_port(struct nat *nat, const struct tuple *t)
 	nat_crowd_free_port(nat->crowds, &key, was);
 }
 
+void
+nat_put_source(struct nat_thread *t, uint32_t ref)
+{
+	struct nat *nat = t->nat;
+	struct nat_source_gone gone;
+	struct nat_pool *pool;
+
+	while (ref != 0 && nat_source_put(nat->sources, ref, &gone)) {
+		ref = gone.mapping;
+		if (!gone.exclusive)
+			continue;
+		pool = nat_pool_of(nat, gone.pool);
+		if (unlikely(nat_crowds_any(nat->crowds)))
+			free_end(nat, &gone.end);
+		if (gone.block != 0)
+			nat_block_put(t, pool, gone.block - 1);
+		else
+			nat_pool_count(t, pool, nat_class(gone.end.proto), -1);
+	}
+}
+
+/* What the embryo or entry has references to. */
+static void
+give_back(struct nat_thread *t, const struct nat_slot *slot)
+{
+	if (slot->source != 0)
+		nat_put_source(t, slot->source);
+	if (slot->block != 0)
+		nat_block_put(t, nat_pool_of(t->nat, slot->end[CT_REPLY].pool), slot->block - 1);
+}
+
 /* A port may be taken by connections that are not translated, too, in either direction. */
 void
 nat_released(struct nat_thread *t, struct ct_entry *e)
 {
-	struct nat *nat = t->nat;
+	const struct nat_slot *slot = nat_slot(e);
+	struct nat_pool *pool;
 
-	if (unlikely(nat_crowds_any(nat->crowds))) {
-		free_port(nat, &e->reply.tuple);
-		free_port(nat, &e->orig.tuple);
+	if (unlikely(nat_crowds_any(t->nat->crowds))) {
+		free_port(t->nat, &e->reply.tuple);
+		free_port(t->nat, &e->orig.tuple);
 	}
-	if (nat_translated(e))
-		nat_source_put(nat->sources, nat_slot(e)->source);
+	give_back(t, slot);
+	if (slot->end[CT_REPLY].pool == 0)
+		return;
+	pool = nat_pool_of(t->nat, slot->end[CT_REPLY].pool);
+	netns_counter_add(&pool->counters[t->index].connections, -1);
+	if (slot->end[CT_ORIGINAL].flags & NAT_SLOT_PORT)
+		nat_pool_count(t, pool, nat_class(e->orig.tuple.proto), -1);
 }
 
 void
 nat_aborted(struct nat_thread *t, struct ct_entry *e)
 {
-	nat_source_put(t->nat->sources, nat_slot(e)->source);
+	give_back(t, nat_slot(e));
 }
 
 bool

@@ -33,12 +33,11 @@ struct nat_report;
 struct nat_thread;
 struct sl_err;
 
-/* What translation asks of the application, and tells it; by thread number, with nothing held.
- * Each may be NULL. */
+/* What translation asks of the application, and tells it, by thread number. Each may be NULL. */
 struct nat_ops {
-	/* Nanoseconds of the clock, as the thread has it. */
+	/* Nanoseconds of the clock, as the thread has it. Takes no lock. */
 	uint64_t (*clock)(void *app, unsigned int thread);
-	/* See pool.h. */
+	/* See pool.h. Called with nothing held. */
 	void (*report)(void *app, unsigned int thread, const struct nat_report *r);
 	void *app;
 };
@@ -102,6 +101,7 @@ struct nat_request {
 	uint16_t port_min, port_max; /* host order; min <= max */
 	struct tuple_addr min, max;  /* min <= max */
 	const struct nat_pool_use *use; /* to a pool, in place of min and max: pool.h */
+	uint16_t where; /* the application's: kept with a mapping, for nat_inbound() */
 };
 
 /* 0, or refuses with -EINVAL and what is wrong with it: a range upside down, port 0, of no or a
@@ -118,13 +118,22 @@ int nat_request_valid(const struct nat_request *r, struct sl_err *err);
 void nat_dst(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
 
 /*
+ * Instead, when no rule wants another destination: an embryo to a public end that is exclusively a
+ * source's goes to that source, if the filter admits its sender (pool.h). CT_OK, translated or not;
+ * CT_DROP: not admitted, and the embryo was given back, pkt.reason NAT_FILTERED. *where is that of
+ * the request that has made the mapping, or 0; the reply's nat_end.mac is set to where the source
+ * is.
+ */
+enum ct_verdict nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where);
+
+/*
  * Gives the embryo its source and commits it. r == NULL: no rule wants another one; then the source
  * stays, but for its port when the reply tuple is taken. For all connections of a namespace that
  * has netns.nat; others go to ct_commit().
  *
  * CT_OK, CT_LOST as ct_commit(). CT_DROP: the embryo was given back, with pkt.reason
- * NAT_EXHAUSTED, INVALID_NAT (the packet is no connection's first, and would be translated) or
- * ct_commit()'s.
+ * NAT_EXHAUSTED, NAT_HOST_LIMIT, NAT_MAPPINGS_FULL, INVALID_NAT (the packet is no connection's
+ * first, and would be translated) or ct_commit()'s.
  */
 enum ct_verdict nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
 
@@ -166,6 +175,7 @@ bool nat_masqueraded(const struct ct_view *v, const void *nat_address);
 /* ---- what an entry has in nat[] ---- */
 
 #define NAT_SLOT_MASQUERADE 0x01 /* the source's new address is the egress link's */
+#define NAT_SLOT_PORT       0x02 /* counted as one of its pool's ports in use */
 
 struct nat_end {
 	uint8_t mac[6]; /* where its packets come from, as first seen; zero: not known. The app's */

@@ -24,6 +24,7 @@ struct nat_thread {
 struct nat {
 	struct sl_hasher hasher; /* of choices: which address a source gets, random starts */
 	struct nat_ops ops;
+	struct ct *ct;
 	struct nat_sources *sources;
 	struct nat_crowds *crowds;
 	unsigned int n_threads;
@@ -66,6 +67,11 @@ struct nat_search {
 	bool by_id;          /* the port to vary is an ICMP id, which is the reply's source */
 	bool has_ports;      /* the protocol has something to vary */
 	bool remember;       /* in the by-source table, when it is not the source's own port */
+	bool exclusive;      /* the source is to have the end for itself (source.h) */
+	uint8_t filter;      /* then: enum nat_filter */
+	uint16_t pool;       /* the number of its pool */
+	uint16_t where;      /* of the request */
+	uint32_t block;      /* the reference to a block that a mapping is to have, plus one */
 	uint16_t lo, hi;     /* what the port may be, host order */
 	unsigned int budget; /* candidates that may still be looked at */
 };
@@ -90,11 +96,36 @@ nat_has_ports(uint8_t proto)
 	       proto == IPPROTO_UDPLITE;
 }
 
+/* Begins one for the embryo. */
+void nat_search_init(struct nat_search *s, struct nat_thread *t, struct pkt *p,
+	const struct nat_request *r);
+
 /* Commits with one port; hash 0: not known. CT_CLASH: it is taken; all else ends the search. */
 enum ct_verdict nat_try(struct nat_search *s, uint16_t port, uint64_t hash);
 
+/* The embryo's reply tuple is the candidate. */
+void nat_set_reply(struct nat_search *s);
+
 /* Looks for a port of lo … hi that is free and commits with it. CT_CLASH: none was found. */
 enum ct_verdict nat_search(struct nat_search *s);
+
+/* ---- bind.c, bind_pool.c ---- */
+
+/* The embryo is given back, for that reason. */
+enum ct_verdict nat_refuse(struct nat_thread *t, struct pkt *p, enum sl_drop reason);
+
+/* The source's own port, or the one it has toward others; then the addresses that the request
+ * allows, from the one that the source prefers. CT_CLASH: nothing is free. */
+enum ct_verdict nat_bind_range(struct nat_search *s, const struct nat_request *r);
+
+/* The same from a pool that is cut into blocks, or with exclusive mappings; what a host may not
+ * have is refused by it. */
+enum ct_verdict nat_bind_pool(struct nat_search *s, const struct nat_request *r);
+
+/* ---- nat.c ---- */
+
+/* Gives back references, with all that goes with them. 0 is left alone. */
+void nat_put_source(struct nat_thread *t, uint32_t ref);
 
 /* ---- rewrite_inner.c ---- */
 

@@ -7,7 +7,7 @@
  * it to the pool's when it is more than a small part of the capacity, which is when the highest use
  * and the alarm are looked at. In small pools that part is nothing, and both are exact.
  */
-#include "pool_private.h"
+#include "block.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -197,6 +197,7 @@ void
 nat_pool_free(struct nat_pool *pool)
 {
 	__atomic_store_n(&pool->nat->pool[pool->id], NULL, __ATOMIC_RELAXED);
+	nat_blocks_free(pool->blocks);
 	free(pool->part);
 	free(pool);
 }
@@ -263,6 +264,26 @@ nat_pool_has(const struct nat_pool *pool, uint8_t family, const struct tuple_add
 			memcmp(addr, &r->hi, sizeof(*addr)) <= 0)
 			return true;
 	return false;
+}
+
+nat_u128
+nat_pool_index(const struct nat_pool *pool, const struct tuple_addr *addr)
+{
+	uint8_t family = pool->config.family;
+	const struct nat_pool_part *part = pool->part;
+
+	while (memcmp(&part->range.lo, addr, sizeof(*addr)) > 0 ||
+		memcmp(addr, &part->range.hi, sizeof(*addr)) > 0)
+		part++;
+	return part->before + nat_addr_number(addr, family) -
+	       nat_addr_number(&part->range.lo, family);
+}
+
+void
+nat_pool_set_blocks(struct nat_pool *pool, struct nat_blocks *blocks, uint32_t n)
+{
+	set_capacity(pool, n);
+	sl_rcu_publish(&pool->blocks, blocks);
 }
 
 void
@@ -366,6 +387,10 @@ nat_pool_stats(const struct nat_pool *pool, struct nat_pool_stats *out)
 		.alarm = __atomic_load_n(&pool->alarm, __ATOMIC_RELAXED),
 		.capacity = __atomic_load_n(&pool->capacity, __ATOMIC_RELAXED),
 	};
+	if (pool->blocks != NULL) {
+		out->block_size = nat_blocks_size(pool->blocks);
+		out->deterministic = nat_blocks_deterministic(pool->blocks);
+	}
 	for (i = 0; i < NAT_CLASSES; i++)
 		used[i] = __atomic_load_n(&pool->used[i], __ATOMIC_RELAXED);
 	for (t = 0; t < pool->nat->n_threads; t++) {

@@ -98,16 +98,43 @@ struct nat_pool_use {
 };
 
 /*
- * Before a rule with that use is published; hosts (n_hosts ranges, ascending, without overlap) are
- * those that it is for, with `deterministic`. Makes the pool's blocks, if there are none. Refuses
- * blocks of another size than the pool has been cut into, more hosts than there are blocks for, a
- * use that makes no sense. 0 or -errno.
+ * Refuses a use that makes no sense or that the pool cannot serve: blocks of another size than it
+ * was cut into, or more hosts than there are blocks for. hosts (n_hosts ranges, ascending, without
+ * overlap) are those that it is for, with `deterministic`. 0 or -errno.
  */
+int nat_pool_use_valid(const struct nat_pool_use *use, const struct nat_pool_range *hosts,
+	unsigned int n_hosts, struct sl_err *err);
+
+/* Before a rule with that use, which is valid, is published: makes the pool's blocks, if there are
+ * none. 0 or -errno: no memory. */
 int nat_pool_prepare(struct nat *nat, const struct nat_pool_use *use,
 	const struct nat_pool_range *hosts, unsigned int n_hosts, struct sl_err *err);
 
 /* The request that nat_commit() takes for it. `use` is used as long as the request is. */
 void nat_pool_request(struct nat_request *r, const struct nat_pool_use *use);
+
+/* ---- who had an address ---- */
+
+enum nat_who {
+	NAT_WHO_HOST,        /* *out is set */
+	NAT_WHO_NOBODY,
+	NAT_WHO_FORGOTTEN,   /* it was before what is remembered of blocks */
+	NAT_WHO_CONNECTIONS, /* the pool is not cut into blocks: its connections say it */
+};
+
+struct nat_owner {
+	uint8_t family;
+	struct tuple_addr host;
+	uint16_t port_lo, port_hi; /* of the block */
+	uint64_t from_ns, to_ns;   /* of the clock; to 0: it has it still; both 0: always */
+};
+
+/* Whose block that address and port of the pool was, at that time of the clock; 0: now. Control. */
+enum nat_who nat_pool_who(const struct nat_pool *pool, const struct tuple_addr *addr,
+	uint16_t port, uint64_t time_ns, struct nat_owner *out);
+
+/* Whether the pool has the address. */
+bool nat_pool_has(const struct nat_pool *pool, uint8_t family, const struct tuple_addr *addr);
 
 /* ---- what it tells ---- */
 

@@ -60,7 +60,11 @@ struct nat_pool {
 /* The nth address, n < size. */
 void nat_pool_address(const struct nat_pool *pool, nat_u128 n, struct tuple_addr *out);
 
-bool nat_pool_has(const struct nat_pool *pool, uint8_t family, const struct tuple_addr *addr);
+/* The other way round, of an address that it has. */
+nat_u128 nat_pool_index(const struct nat_pool *pool, const struct tuple_addr *addr);
+
+/* Control: the pool is cut into that many blocks. */
+void nat_pool_set_blocks(struct nat_pool *pool, struct nat_blocks *blocks, uint32_t n);
 
 /* n more (or less) ports or blocks of the class are in use. With nothing held. */
 void nat_pool_count(struct nat_thread *t, struct nat_pool *pool, enum nat_class class, int n);

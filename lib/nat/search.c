@@ -5,7 +5,7 @@
  * (crowd.h) says which are worth a look, so that the search is as short at 99 % as it is at none,
  * and at 100 % it is over before it begins. A range too small for that is gone through.
  */
-#include "nat_private.h"
+#include "block.h"
 
 #define BATCH   8u
 #define SMALL   64u /* ports of a range that is gone through */
@@ -36,30 +36,134 @@ set_port(struct nat_search *s, uint16_t port)
 		*nat_reply_port(&s->cand, s->by_id) = rte_cpu_to_be_16(port);
 }
 
+/* The remote end, as the source knows it. */
+static const struct tuple_addr *
+remote_of(const struct nat_search *s)
+{
+	const struct tuple *o = &s->p->ct->orig.tuple;
+
+	return o->family == s->cand.family ? &o->dst : &s->cand.src;
+}
+
+/*
+ * The embryo gets a reference to an exclusive mapping, to the candidate unless the source has
+ * another already, which is the candidate then. CT_CLASH: another source has the end.
+ */
+static enum ct_verdict
+claim(struct nat_search *s, uint16_t port, struct nat_slot *slot)
+{
+	struct nat_sources *sources = s->t->nat->sources;
+	struct nat_mapping m = {.addr = s->cand.dst,
+		.port = rte_cpu_to_be_16(port),
+		.family = s->cand.family,
+		.filter = s->filter,
+		.pool = s->pool,
+		.block = s->block,
+		.where = s->where};
+	struct nat_pool *pool = nat_pool_of(s->t->nat, s->pool);
+	struct tuple key, permit;
+	enum nat_claim c;
+	uint32_t ref = 0;
+
+	memcpy(m.mac, slot->end[CT_ORIGINAL].mac, sizeof(m.mac));
+	nat_source_key_of_pool(&key, &s->p->ct->orig.tuple, s->pool);
+	if (s->block != 0)
+		nat_block_hold(pool, s->block - 1);
+	c = nat_source_claim(sources, &key, &s->cand, &m, &ref);
+	if (s->block != 0 && c != NAT_CLAIM_MADE)
+		nat_block_put(s->t, pool, s->block - 1);
+	switch (c) {
+	case NAT_CLAIM_TAKEN:
+		return CT_CLASH;
+	case NAT_CLAIM_FULL:
+		return nat_refuse(s->t, s->p, SL_DROP_NAT_MAPPINGS_FULL);
+	case NAT_CLAIM_MADE:
+		if (s->block == 0)
+			nat_pool_count(s->t, pool, nat_class(s->cand.proto), 1);
+		break;
+	case NAT_CLAIM_HAD:
+		s->cand.dst = m.addr;
+		set_port(s, rte_be_to_cpu_16(m.port));
+		s->budget = 0; /* there is no other candidate */
+		break;
+	}
+	slot->source = ref;
+	if (m.filter != NAT_FILTER_ADDRESS)
+		return CT_OK;
+	nat_source_key_permit(&permit, &key, remote_of(s));
+	ref = nat_source_permit(sources, &permit, slot->source);
+	if (ref == 0)
+		return nat_refuse(s->t, s->p, SL_DROP_NAT_MAPPINGS_FULL);
+	slot->source = ref;
+	return CT_OK;
+}
+
+void
+nat_set_reply(struct nat_search *s)
+{
+	struct ct_entry *e = s->p->ct;
+	const struct tuple *o = &e->orig.tuple;
+
+	e->reply.tuple = s->cand;
+	e->status &= (uint16_t)~CT_SRC_NAT;
+	if (memcmp(&s->cand.dst, &o->src, sizeof(o->src)) != 0 ||
+		(s->has_ports && *nat_reply_port(&s->cand, s->by_id) != o->sport))
+		e->status |= CT_SRC_NAT;
+}
+
 enum ct_verdict
 nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 {
 	struct ct_entry *e = s->p->ct;
 	struct nat_slot *slot = nat_slot(e);
-	const struct tuple *o = &e->orig.tuple;
 	enum ct_verdict v;
 
 	set_port(s, port);
+	if (s->exclusive) {
+		v = claim(s, port, slot);
+		if (v != CT_OK)
+			return v;
+		hash = 0;
+	} else {
+		remember(s, port, slot);
+	}
 	if (hash == 0 && tuple_equal(&s->cand, &e->reply.tuple))
 		hash = s->p->ct_reply_hash;
-	e->reply.tuple = s->cand;
 	s->p->ct_reply_hash = hash;
-	e->status &= (uint16_t)~CT_SRC_NAT;
-	if (memcmp(&s->cand.dst, &o->src, sizeof(o->src)) != 0 ||
-		(s->has_ports && *nat_reply_port(&s->cand, s->by_id) != o->sport))
-		e->status |= CT_SRC_NAT;
-	remember(s, port, slot);
+	nat_set_reply(s);
 	v = ct_try_commit(s->t->ct, s->p);
 	if (unlikely(v == CT_CLASH)) {
-		nat_source_put(s->t->nat->sources, slot->source);
+		nat_put_source(s->t, slot->source);
 		slot->source = 0;
 	}
 	return v;
+}
+
+/* What is looked at of a candidate, before it is tried. */
+static void
+look_at(struct nat_search *s, uint64_t *hash)
+{
+	struct tuple end;
+
+	if (likely(!s->exclusive)) {
+		*hash = ct_tuple_hash(s->t->ct, &s->cand);
+		ct_tuple_prefetch(s->t->ct, &s->cand, *hash);
+		return;
+	}
+	nat_source_end(&end, &s->cand, &s->cand.dst, *nat_reply_port(&s->cand, s->by_id));
+	*hash = nat_source_end_hash(s->t->nat->sources, &end);
+	nat_source_end_prefetch(s->t->nat->sources, (uint32_t)*hash);
+}
+
+static bool
+looks_taken(struct nat_search *s, uint64_t hash)
+{
+	struct tuple end;
+
+	if (likely(!s->exclusive))
+		return ct_tuple_taken(s->t->ct, &s->cand, hash);
+	nat_source_end(&end, &s->cand, &s->cand.dst, *nat_reply_port(&s->cand, s->by_id));
+	return nat_source_end_taken(s->t->nat->sources, &end, (uint32_t)hash);
 }
 
 /* Looks at n ports at once and commits with the first that is free; *used is then its number. */
@@ -72,12 +176,11 @@ try_batch(struct nat_search *s, const uint16_t *port, unsigned int n, unsigned i
 
 	for (i = 0; i < n; i++) {
 		set_port(s, port[i]);
-		hash[i] = ct_tuple_hash(s->t->ct, &s->cand);
-		ct_tuple_prefetch(s->t->ct, &s->cand, hash[i]);
+		look_at(s, &hash[i]);
 	}
 	for (i = 0; i < n && v == CT_CLASH; i++) {
 		set_port(s, port[i]);
-		if (!ct_tuple_taken(s->t->ct, &s->cand, hash[i]))
+		if (!looks_taken(s, hash[i]))
 			v = nat_try(s, port[i], hash[i]);
 	}
 	*used = v == CT_CLASH ? n : i - 1;
@@ -149,6 +252,18 @@ search_map(struct nat_search *s, const struct tuple *key, unsigned int size)
 	return (int)v;
 }
 
+/* Ports are counted toward a remote end; exclusive ones toward all. */
+static void
+crowd_key(const struct nat_search *s, struct tuple *key)
+{
+	if (s->exclusive) {
+		nat_source_end(key, &s->cand, &s->cand.dst, 0);
+		return;
+	}
+	*key = s->cand;
+	*nat_reply_port(key, s->by_id) = 0;
+}
+
 enum ct_verdict
 nat_search(struct nat_search *s)
 {
@@ -162,8 +277,7 @@ nat_search(struct nat_search *s)
 		return CT_CLASH;
 	if (size <= SMALL)
 		return search_small(s, size);
-	key = s->cand;
-	*nat_reply_port(&key, s->by_id) = 0;
+	crowd_key(s, &key);
 	m = search_map(s, &key, size);
 	if (m >= 0)
 		return (enum ct_verdict)m;

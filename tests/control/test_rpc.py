@@ -100,7 +100,7 @@ def test_bad_parameter(rpc, method, params, says):
 
 
 @pytest.mark.parametrize('method, params', [
-    ('nat.list', {}), ('expect.list', {}),
+    ('expect.list', {}),
 ])
 def test_not_available(rpc, method, params):
     error = rpc.error(method, **params)

@@ -43,6 +43,14 @@ flow(uint32_t ns, uint16_t sport)
 	return t;
 }
 
+static bool
+put(struct nat_sources *s, uint32_t ref)
+{
+	struct nat_source_gone gone;
+
+	return nat_source_put(s, ref, &gone);
+}
+
 static struct nat_mapping
 mapping(uint16_t port)
 {
@@ -87,15 +95,15 @@ test_first_mapping_stays_until_last_reference(void **state)
 	assert_int_not_equal(a, 0);
 	assert_int_equal(a, b);
 	assert_int_equal(other.port, RTE_BE16(1000));
-	nat_source_put(s, a);
+	put(s, a);
 	assert_true(nat_source_peek(s, &key, &seen));
-	nat_source_put(s, b);
+	put(s, b);
 	assert_false(nat_source_peek(s, &key, &seen));
 	assert_int_equal(nat_sources_used(s), 0);
 	other = mapping(2000);
 	c = nat_source_get(s, &key, &other);
 	assert_int_equal(other.port, RTE_BE16(2000));
-	nat_source_put(s, c);
+	put(s, c);
 }
 
 static void
@@ -108,10 +116,10 @@ test_namespaces_are_apart(void **state)
 
 	assert_int_not_equal(ra, rb);
 	assert_int_equal(b.port, RTE_BE16(2000));
-	nat_source_put(s, ra);
+	put(s, ra);
 	assert_true(nat_source_peek(s, &two, &a));
 	assert_int_equal(a.port, RTE_BE16(2000));
-	nat_source_put(s, rb);
+	put(s, rb);
 }
 
 static void
@@ -133,7 +141,7 @@ test_full_refuses_and_room_comes_back(void **state)
 		assert_int_equal(nat_source_get(s, &key, &m), 0);
 		assert_int_equal(nat_sources_used(s), MAX);
 		for (i = 0; i < MAX; i++)
-			nat_source_put(s, ref[(i * 3 + round) % MAX]);
+			put(s, ref[(i * 3 + round) % MAX]);
 		assert_int_equal(nat_sources_used(s), 0);
 	}
 }

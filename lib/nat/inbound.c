@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections from outside to the public end of an exclusive mapping (RFC 4787, 5). The entry has a
+ * reference to what has admitted it, so that the mapping lasts as long.
+ */
+#include "pool_private.h"
+
+#include "drop.h"
+
+/* Where the sender is, as the source of the mapping may have sent to it: a host of inside, by the
+ * end that it has in the same pool itself. */
+static struct tuple_addr
+sender_of(struct nat_thread *t, const struct tuple *original, uint16_t pool)
+{
+	struct nat_mapping m;
+	struct tuple key;
+
+	nat_source_key_of_pool(&key, original, pool);
+	return nat_source_peek(t->nat->sources, &key, &m) ? m.addr : original->src;
+}
+
+/* The caller's reference to the mapping becomes one to the permit; 0: there is none. */
+static uint32_t
+permit_of(struct nat_thread *t, const struct pkt *p, const struct tuple *key, uint32_t mapping,
+	uint16_t pool)
+{
+	struct tuple_addr sender = sender_of(t, &p->ct->orig.tuple, pool);
+	struct nat_mapping unused;
+	struct tuple permit;
+	uint32_t ref;
+
+	nat_source_key_permit(&permit, key, &sender);
+	ref = nat_source_hold(t->nat->sources, &permit, &unused);
+	nat_put_source(t, mapping);
+	return ref;
+}
+
+/* The reference that the entry is to have, in place of the caller's; 0: the sender is refused. */
+static uint32_t
+admitted(struct nat_thread *t, const struct pkt *p, const struct tuple *key,
+	const struct nat_mapping *m, uint32_t mapping)
+{
+	/* A source of the other family is behind NAT64, whose packets are not made here. */
+	if (key->family == p->ct->orig.tuple.family) {
+		if (m->filter == NAT_FILTER_NONE)
+			return mapping;
+		if (m->filter == NAT_FILTER_ADDRESS)
+			return permit_of(t, p, key, mapping, m->pool);
+	}
+	/* Who has sent to it from that port has an entry, and would not be here. */
+	nat_put_source(t, mapping);
+	return 0;
+}
+
+enum ct_verdict
+nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where)
+{
+	struct ct_entry *e = p->ct;
+	const struct tuple *orig = &e->orig.tuple;
+	struct nat_slot *slot = nat_slot(e);
+	struct nat_mapping m;
+	struct tuple end, key;
+	uint32_t ref;
+
+	*where = 0;
+	nat_source_end(&end, orig, &orig->dst,
+		nat_is_icmp(orig->proto) ? orig->sport : orig->dport);
+	ref = nat_source_inside(t->nat->sources, &end, &key, &m);
+	if (likely(ref == 0))
+		return CT_OK;
+	ref = admitted(t, p, &key, &m, ref);
+	if (ref == 0)
+		return nat_refuse(t, p, SL_DROP_NAT_FILTERED);
+	slot->source = ref;
+	slot->end[CT_REPLY].pool = m.pool;
+	memcpy(slot->end[CT_REPLY].mac, m.mac, sizeof(m.mac));
+	*where = m.where;
+	e->reply.tuple.src = key.src;
+	e->reply.tuple.sport = key.sport;
+	e->status |= CT_DST_NAT;
+	p->ct_reply_hash = 0;
+	netns_counter_add(&p->ns->nat->counters[t->index].bound_dst, 1);
+	return CT_OK;
+}
