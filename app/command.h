@@ -110,7 +110,7 @@ void call_end(struct call *c);
 /* The registered families, one array for each file of app/commands, ended by method == NULL. */
 extern const struct command_handler commands_connlimit[], commands_conntrack[], commands_events[],
 	commands_link[], commands_nat[], commands_nat_pool[], commands_netns[], commands_port[],
-	commands_rule[], commands_show[], commands_stats[], commands_sysctl[], commands_top[], commands_trace[],
-	commands_workers[];
+	commands_rule[], commands_show[], commands_stats[], commands_sysctl[], commands_top[],
+	commands_trace[], commands_workers[];
 
 #endif

@@ -141,8 +141,8 @@ def test_who_had_a_block(gateway):
     said = {}
 
     def ask(at, when=''):
-        c.at(at).run(f'nat lookup T1 203.0.113.1 1005 {when}',
-                     lambda r: said.update({(at, when): [(i['by'], i['host']) for i in r['items']]}))
+        c.at(at).run(f'nat lookup T1 203.0.113.1 1005 {when}', lambda r: said.update(
+            {(at, when): [(i['by'], i['host']) for i in r['items']]}))
 
     c.at(0).inside(udp(A(1005) > S(53)), becomes=udp(P(1005) > S(53)))
     ask(1)
