@@ -118,7 +118,7 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 		bench_die("%s", err.msg);
 	make_netns(b, c);
 	b->source = make_port(b, "source", c->source);
-	b->sink = make_port(b, "sink", "net_null_sink,no-rx=1");
+	b->sink = make_port(b, "sink", c->sink != NULL ? c->sink : "net_null_sink,no-rx=1");
 	make_wire(b, "client-in", "client-out", BENCH_VLAN_CLIENT);
 	make_wire(b, "server-in", "server-out", BENCH_VLAN_SERVER);
 	if (c->rules > 0 || c->limit)
@@ -200,11 +200,13 @@ bench_gateway_prime(struct bench_gateway *b, uint32_t flows, bool udp)
 {
 	struct prime p = {.b = b, .flows = flows, .udp = udp};
 	enum sl_drop reason;
+	int64_t entries;
 
 	on_worker(b, prime_main, &p);
-	if (bench_gateway_drops(b, &reason) != 0 || ct_count(b->gw.ct) != flows)
-		bench_die("%u flows gave %lu entries; drops: %s", flows,
-			(unsigned long)ct_count(b->gw.ct), sl_drop_name(reason));
+	entries = netns_entries(b->ns, gw_threads(&b->gw));
+	if (bench_gateway_drops(b, &reason) != 0 || entries != flows)
+		bench_die("%u flows gave %ld entries; drops: %s", flows, (long)entries,
+			sl_drop_name(reason));
 }
 
 uint64_t

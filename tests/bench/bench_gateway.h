@@ -19,7 +19,7 @@ struct bench_gateway_config {
 	uint32_t udp_timeout; /* seconds; 0: the default */
 	uint32_t rules;       /* see bench_rules.h; 0: none */
 	bool limit;
-	const char *source;   /* devargs */
+	const char *source, *sink; /* devargs; sink NULL: net_null_sink */
 };
 
 struct bench_gateway {

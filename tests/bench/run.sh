@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds, and runs the benchmarks of the conntrack table, of the packet path, of limits, of
-# namespaces, and of what one tenant feels of another.
+# namespaces, and of what one tenant feels of another and of its millions of connections.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
@@ -10,9 +10,9 @@ usage()
 {
 	cat <<-END
 	usage: tests/bench/run.sh [--quick] [--hugepages] [--json DIR] [table] [path]
-	                          [connlimit] [netns] [isolation]
+	                          [connlimit] [netns] [isolation] [ehash]
 	Builds in build/ and runs the named benchmarks, all when none is named. The machine should
-	have nothing else to do. About ten minutes; with --quick a minute.
+	have nothing else to do. About twelve minutes; with --quick a minute.
 	  --quick      small sizes and short rounds: shows that all works, not how fast it is
 	  --hugepages  as root: reserves huge pages of 2 MB for the packet buffers while it runs
 	  --json DIR   writes DIR/table.json and so on instead of printing tables
@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
 		json=$2
 		shift
 		;;
-	table | path | connlimit | netns | isolation) which+=("$1") ;;
+	table | path | connlimit | netns | isolation | ehash) which+=("$1") ;;
 	-h | --help)
 		usage
 		exit 0
@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-((${#which[@]})) || which=(table path connlimit netns isolation)
+((${#which[@]})) || which=(table path connlimit netns isolation ehash)
 
 NR=/proc/sys/vm/nr_hugepages
 before=
