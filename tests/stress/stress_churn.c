@@ -2,14 +2,17 @@
 /*
  * Namespaces come and go by the thousand while packets flow: the control thread creates and deletes
  * them in batches, through the control side's own path, and uses names, ids and VLANs again at
- * once; two workers poll ports whose packets go to namespaces that live, die or are gone. All have
- * the same flows, so that only the namespace tells connections apart. Run it under address and
- * thread sanitizer.
+ * once; two workers poll ports whose packets go to namespaces that live, die or are gone. Some of
+ * them have a TCP table of their own, of which some are much too small, with bounds to match. All
+ * have the same flows, UDP and TCP, so that only the namespace tells connections apart. Run it
+ * under address and thread sanitizer.
  *
  * A namespace is a wire of VLAN a on one port and VLAN b on the other, and each packet carries the
  * VLAN that it came in with. What must hold:
  *   - a packet leaves only where a namespace led that was there while it was under way
  *   - what a listener hears is of namespaces that there were, and a batch that is refused was none
+ *   - when the workers have ended, each namespace with a table has counted as many connections half
+ *     open and in TIME_WAIT as there are
  *   - at the end nothing is counted, no index is lost, and nothing is left over
  *
  *     stress_churn [--seconds N] [--seed N]
@@ -23,12 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
 #include <rte_eal.h>
-#include <rte_ip.h>
 #include <rte_mbuf.h>
-#include <rte_udp.h>
 
+#include "churn_frame.h"
 #include "command.h"
 #include "err.h"
 #include "events.h"
@@ -38,26 +39,16 @@
 #include "replay_eal.h"
 #include "stress.h"
 #include "task.h"
+#include "tcp_table.h"
 #include "txn.h"
 #include "worker.h"
 
 #define WORKERS  2u
 #define TENANTS  200u
-#define VLANS    256u /* more than tenants: some packets are nobody's */
+#define VLANS    CHURN_VLANS
 #define BATCH    32u
 #define JOBS_MAX 16u /* batches that are being deleted at once */
 #define BUFFERS  1023u
-#define MAGIC    0x5ca1ab1eu
-
-#define TAG_AT     12u
-#define IP_AT      18u
-#define PAYLOAD_AT 46u
-#define FRAME_LEN  60u
-
-struct payload {
-	uint32_t magic;
-	uint16_t port, vlan; /* where it came in */
-};
 
 /* A port's worker is the only one that receives from it, and the other's worker sends to it. */
 struct side {
@@ -88,43 +79,10 @@ static struct side sides[2];
 static struct tenant tenants[TENANTS];
 static uint8_t leads[VLANS][VLANS]; /* how many namespaces lead from VLAN a to VLAN b, and back */
 static unsigned int jobs, seconds = 3;
-static uint64_t seed = 1, created, deleted, refused, heard;
+static uint64_t seed = 1, created, owners, deleted, refused, heard;
+static uint64_t refused_syns, forgotten, counted;
 
 /* ---- packets ---- */
-
-static void
-fill_frame(struct rte_mbuf *m, unsigned int port, uint64_t random)
-{
-	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *);
-	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(void *)(f + IP_AT);
-	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(ip + 1);
-	struct payload load = {MAGIC, (uint16_t)port, (uint16_t)(1 + random % (VLANS - 1))};
-	rte_be32_t near = rte_cpu_to_be_32(0x0a000001u + (random >> 16) % 4);
-	rte_be32_t far = rte_cpu_to_be_32(0xc0000201u);
-	rte_be16_t client = rte_cpu_to_be_16((uint16_t)(1000 + (random >> 24) % 8));
-	rte_be16_t server = rte_cpu_to_be_16(53);
-
-	m->data_len = FRAME_LEN;
-	m->pkt_len = FRAME_LEN;
-	memset(f, 0, FRAME_LEN);
-	f[5] = 1;
-	f[11] = 2;
-	f[TAG_AT] = 0x81;
-	f[TAG_AT + 2] = (uint8_t)(load.vlan >> 8);
-	f[TAG_AT + 3] = (uint8_t)load.vlan;
-	f[TAG_AT + 4] = 0x08;
-	*ip = (struct rte_ipv4_hdr){.version_ihl = 0x45,
-		.total_length = rte_cpu_to_be_16(FRAME_LEN - IP_AT),
-		.time_to_live = 64,
-		.next_proto_id = IPPROTO_UDP,
-		.src_addr = port == 0 ? near : far,
-		.dst_addr = port == 0 ? far : near};
-	ip->hdr_checksum = rte_ipv4_cksum(ip);
-	*udp = (struct rte_udp_hdr){.src_port = port == 0 ? client : server,
-		.dst_port = port == 0 ? server : client,
-		.dgram_len = rte_cpu_to_be_16(FRAME_LEN - IP_AT - sizeof(*ip))};
-	memcpy(f + PAYLOAD_AT, &load, sizeof(load));
-}
 
 static uint16_t
 side_rx(struct port *port, uint16_t queue, struct rte_mbuf **m, uint16_t n)
@@ -136,7 +94,7 @@ side_rx(struct port *port, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 	for (i = 0; i < n; i++) {
 		m[i] = rte_pktmbuf_alloc(s->pool);
 		REQUIRE(m[i] != NULL);
-		fill_frame(m[i], port->index, next_random(&s->random));
+		churn_frame_fill(m[i], port->index, next_random(&s->random));
 	}
 	return n;
 }
@@ -145,16 +103,13 @@ side_rx(struct port *port, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 static void
 check_frame(const struct port *out, const struct rte_mbuf *m)
 {
-	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
-	unsigned int vlan = (f[TAG_AT + 2] << 8 | f[TAG_AT + 3]) & 0xfffu;
-	struct payload load;
-	unsigned int a, b;
+	struct churn_origin from;
+	unsigned int vlan = churn_frame_read(m, &from), a, b;
 
-	memcpy(&load, f + PAYLOAD_AT, sizeof(load));
-	REQUIRE(load.magic == MAGIC && load.port != out->index);
+	REQUIRE(from.magic == CHURN_MAGIC && from.port != out->index);
 	REQUIRE(vlan > 0 && vlan < VLANS);
-	a = load.port == 0 ? load.vlan : vlan;
-	b = load.port == 0 ? vlan : load.vlan;
+	a = from.port == 0 ? from.vlan : vlan;
+	b = from.port == 0 ? vlan : from.vlan;
 	REQUIRE(__atomic_load_n(&leads[a][b], __ATOMIC_ACQUIRE) > 0);
 }
 
@@ -207,6 +162,23 @@ open_side(unsigned int i)
 }
 
 /* ---- namespaces ---- */
+
+static void command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void
+command(const char *fmt, ...)
+{
+	struct sl_err err;
+	json_t *result;
+	char line[128];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	REQUIRE(command_run_text(gw, line, &result, &err) == 0);
+	json_decref(result);
+}
 
 static void
 name_of(unsigned int i, char name[16])
@@ -285,9 +257,44 @@ add_links(unsigned int i)
 	created++;
 }
 
+/* What the next batch will own: nothing, tables that fit, or of one bucket. */
+static bool
+choose_table(void)
+{
+	static const unsigned int buckets[] = {0, 0, 64, 1};
+	unsigned int n = buckets[next_random(&seed) % RTE_DIM(buckets)];
+
+	command("sysctl net.ipv4.tcp_child_ehash_entries=%u", n);
+	return n != 0;
+}
+
+/* Of some tenants the bounds are low. */
+static void
+choose_bounds(const char *name)
+{
+	if (next_random(&seed) % 4 == 0)
+		command("sysctl netns %s net.ipv4.tcp_max_syn_backlog=2", name);
+	if (next_random(&seed) % 4 == 0)
+		command("sysctl netns %s net.ipv4.tcp_max_tw_buckets=1", name);
+}
+
+static void
+note_refusals(const char *name)
+{
+	struct netns *ns = netns_find(gw->netns, name);
+	struct tcp_count c;
+
+	if (ns == NULL)
+		return;
+	tcp_table_totals(ns, &c);
+	refused_syns += c.backlog_full;
+	forgotten += c.time_wait_full;
+}
+
 static void
 create_batch(const unsigned int *pick, unsigned int n)
 {
+	bool own = choose_table();
 	struct txn *t = txn_begin(gw);
 	struct sl_err err;
 	char name[16];
@@ -301,6 +308,12 @@ create_batch(const unsigned int *pick, unsigned int n)
 	for (i = 0; i < n; i++)
 		add_links(pick[i]);
 	REQUIRE(txn_commit(t, NULL, NULL, &err) == 0);
+	for (i = 0; i < n; i++) {
+		name_of(pick[i], name);
+		owners += own;
+		REQUIRE((tcp_table_entries(gw, netns_find(gw->netns, name)) > 0) == own);
+		choose_bounds(name);
+	}
 }
 
 /* The last name is taken: none of the others may be left. */
@@ -356,22 +369,21 @@ look_around(const char *name)
 {
 	static const char *const commands[] = {
 		"conntrack list", "conntrack flush", "stats", "drops"};
-	char line[64];
-	json_t *result;
-	struct sl_err err;
 	unsigned int i = (unsigned int)(next_random(&seed) % RTE_DIM(commands));
 
-	snprintf(line, sizeof(line), "%s netns %s", commands[i], name);
-	REQUIRE(command_run_text(gw, line, &result, &err) == 0);
-	json_decref(result);
+	command("%s netns %s", commands[i], name);
 }
 
 static void
 one_round(void)
 {
-	unsigned int pick[BATCH], n = pick_tenants(pick);
+	unsigned int pick[BATCH], n = pick_tenants(pick), i;
 	char name[16];
 
+	for (i = 0; i < n; i++) {
+		name_of(pick[i], name);
+		note_refusals(name);
+	}
 	delete_batch(pick, n);
 	create_batch(pick, n);
 	if (next_random(&seed) % 8 == 0)
@@ -404,17 +416,63 @@ set_up(void)
 		.max_entries = 65536,
 		.buckets = 8192};
 	struct sl_err err;
-	json_t *result;
 
 	REQUIRE(replay_eal_init(&err) == 0 && evthread_use_pthreads() == 0);
 	base = event_base_new();
 	REQUIRE(base != NULL && task_start(base, &err) == 0);
 	REQUIRE(gateway_create(&config, &gw, &err) == 0);
-	REQUIRE(command_run_text(gw, "sysctl nf_conntrack_udp_timeout=1", &result, &err) == 0);
-	json_decref(result);
+	command("sysctl nf_conntrack_udp_timeout=1");
+	command("sysctl nf_conntrack_tcp_timeout_syn_sent=1");
+	command("sysctl nf_conntrack_tcp_timeout_time_wait=1");
+	command("sysctl nf_conntrack_checksum=0");
 	open_side(0);
 	open_side(1);
 	REQUIRE(events_open(gw->events, EVENTS_CT, NULL, &listener, &err) == 0);
+}
+
+struct tally {
+	int64_t half_open, time_wait;
+};
+
+static bool
+tally(const struct ct_view *v, void *arg)
+{
+	struct tally *t = arg;
+	unsigned int state = v->entry.proto.tcp.state;
+
+	if (v->entry.orig.tuple.proto != IPPROTO_TCP)
+		return true;
+	t->half_open += state == CT_TCP_SYN_SENT || state == CT_TCP_SYN_RECV ||
+			state == CT_TCP_SYN_SENT2;
+	t->time_wait += state == CT_TCP_TIME_WAIT;
+	return true;
+}
+
+/* Also of those whose time is over, but which nobody has swept yet. */
+static void
+check_counts(void)
+{
+	struct sl_now now = sl_now_monotonic();
+	struct ct_walk w;
+	uint32_t id = 0;
+	struct netns *ns;
+
+	while ((ns = netns_next(gw->netns, &id)) != NULL) {
+		const struct ct_filter f = {.ns = ns};
+		struct tally t = {0};
+		const struct ct_visitor visitor = {.visit = tally, .arg = &t};
+		struct tcp_count c;
+
+		if (ns == netns_init_ns(gw->netns) || tcp_table_entries(gw, ns) < 0)
+			continue;
+		ct_walk_start(gw->ct, &w, now);
+		while (ct_walk_slice(gw->ct_control, &w, &f, UINT32_MAX,
+			(struct sl_now){.ns = now.ns, .ms = now.ms - 600000}, &visitor))
+			;
+		tcp_table_totals(ns, &c);
+		REQUIRE(c.half_open == t.half_open && c.time_wait == t.time_wait);
+		counted += (uint64_t)(t.half_open + t.time_wait);
+	}
 }
 
 /* Everything goes in one batch. */
@@ -448,6 +506,8 @@ check_end(void)
 	frag_stats(gw->frag, &held);
 	REQUIRE(ct_count(gw->ct) == 0 && inserted == gone && held.datagrams == 0);
 	REQUIRE(netns_count(gw->netns) == 1);
+	for (i = 0; i < NETNS_MAX; i++)
+		REQUIRE(ct_own_buckets(gw->ct, i) == 0);
 	REQUIRE(netns_entries(netns_init_ns(gw->netns), gw_threads(gw)) == 0);
 	for (i = 0; i < VLANS; i++)
 		for (k = 0; k < VLANS; k++)
@@ -456,10 +516,11 @@ check_end(void)
 		REQUIRE(sides[i].port->n_links == 0 && sides[i].n_free == VLANS - 1);
 		REQUIRE(rte_mempool_avail_count(sides[i].pool) == BUFFERS);
 	}
-	REQUIRE(sent > 0 && inserted > 0 && created > 0 && heard > 0);
-	printf("%" PRIu64 " created, %" PRIu64 " deleted, %" PRIu64 " batches refused; %" PRIu64
-	       " packets passed, %" PRIu64 " connections, %" PRIu64 " events heard\n",
-		created, deleted, refused, sent, inserted, heard);
+	REQUIRE(sent > 0 && inserted > 0 && created > 0 && owners > 0 && heard > 0 && counted > 0);
+	printf("%" PRIu64 " created, %" PRIu64 " with a TCP table, %" PRIu64 " deleted, %" PRIu64
+	       " batches refused; %" PRIu64 " packets passed, %" PRIu64 " connections, %" PRIu64
+	       " SYNs refused, %" PRIu64 " forgotten, %" PRIu64 " events heard\n",
+		created, owners, deleted, refused, sent, inserted, refused_syns, forgotten, heard);
 }
 
 static void
@@ -495,11 +556,12 @@ main(int argc, char **argv)
 	end = sl_now_monotonic().ns + seconds * SL_NSEC_PER_SEC;
 	while (sl_now_monotonic().ns < end)
 		one_round();
-	delete_all();
-	hear();
 	worker_stop_all(gw);
 	for (i = 0; i < WORKERS; i++)
 		pthread_join(thread[i], NULL);
+	check_counts();
+	delete_all();
+	hear();
 	check_end();
 	events_close(gw->events, listener);
 	gateway_destroy(gw);
