@@ -15,6 +15,11 @@ SL_LOG_REGISTER(table_growth);
 
 #define LOOK_MS 100u
 
+/* Connections to a bucket from which on the table is too small: with six references to a line of
+ * eight on average, one in seven has more than it holds. */
+#define FULL_NUM 3u
+#define FULL_DEN 8u
+
 struct table_growth {
 	struct task task;
 	struct gateway *gw;
@@ -43,21 +48,28 @@ table_growth_due(struct gateway *gw)
 {
 	uint64_t entries = ct_count(gw->ct), *idle_until = &gw->growth->idle_until;
 
-	if (likely(entries <= ct_buckets(gw->ct)))
+	if (likely(entries * FULL_DEN <= (uint64_t)ct_buckets(gw->ct) * FULL_NUM)) {
 		*idle_until = 0;
-	return entries > ct_buckets(gw->ct) && entries >= *idle_until &&
-	       netns_knobs(netns_init_ns(gw->netns))->table_growth;
+		return false;
+	}
+	return entries >= *idle_until && netns_knobs(netns_init_ns(gw->netns))->table_growth;
 }
 
-/* Connections in tables of their namespaces' own make no chain of this one longer. With as many
- * connections as buckets a chain has one and a half lines more than its first on average. */
+/* Connections in tables of their namespaces' own make no chain of this one longer. */
 static bool
 chains_are_long(const struct gateway *gw)
 {
 	struct ct_memory m;
 
 	ct_memory(gw->ct, &m);
-	return m.overflow_lines_used >= m.lines;
+	return m.overflow_lines_used >= m.lines / 8;
+}
+
+static uint32_t
+size_for(uint64_t entries)
+{
+	return (uint32_t)RTE_MIN(
+		rte_align64pow2(entries * FULL_DEN / FULL_NUM), (uint64_t)CT_BUCKETS_MAX);
 }
 
 static void
@@ -81,7 +93,7 @@ table_growth_check(struct gateway *gw)
 	gw->growth->idle_until = entries + entries / 8;
 	if (!chains_are_long(gw))
 		return;
-	job = resize_job_new(gw, rte_align32pow2((uint32_t)entries), &err);
+	job = resize_job_new(gw, size_for(entries), &err);
 	if (job == NULL) {
 		SL_LOG(WARNING, "the table cannot grow beyond %u buckets: %s", ct_buckets(gw->ct),
 			err.msg);

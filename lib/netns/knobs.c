@@ -123,7 +123,8 @@ const struct knob knob_list[] = {
 	{"sluice.synproxy_wscale", KNOB_U8, FIELD(synproxy_wscale), 0, TCP_SCALE_LIMIT, 7,
 		"a cookie promises this window scale, to who has timestamps"},
 	{"sluice.table_growth", KNOB_BOOL, FIELD(table_growth), 0, 1, 1,
-		"double nf_conntrack_buckets when there are more connections", .init_only = true},
+		"double nf_conntrack_buckets when connections are more than 3/8 of them",
+		.init_only = true},
 };
 
 const unsigned int knob_count = RTE_DIM(knob_list);

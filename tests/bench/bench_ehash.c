@@ -394,7 +394,7 @@ static const char usage[] =
 	"  --neighbours N[,N…]  connections of the neighbour, 1M,2M,4M,8M; none comes first\n"
 	"  --buckets N[,N…]     of the table of all, 128k,512k\n"
 	"  --flows N            connections of the quiet one, 512\n"
-	"  --own N              buckets of its own table, 1024\n"
+	"  --own N              buckets of its own table, 4096\n"
 	"  --dismantle N        connections of the one that is deleted, 100000\n"
 	"  --rounds N           pairs, of which the median counts, 9\n"
 	"  --ms N               time of a round, 50\n"
@@ -451,7 +451,7 @@ parse_options(int argc, char **argv)
 	int c;
 
 	o = (struct options){
-		.flows = 512, .own_buckets = 1024, .dismantle = 100000, .rounds = 9, .ms = 50};
+		.flows = 512, .own_buckets = 4096, .dismantle = 100000, .rounds = 9, .ms = 50};
 	set_option('n', "1M,2M,4M,8M");
 	set_option('b', "128k,512k");
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
