@@ -106,18 +106,19 @@ ct_own_purge_slice(struct ct_thread *t, uint32_t scope, uint32_t *line, unsigned
 {
 	const struct ct_lines *l = t->ct->own[scope];
 	uint32_t index[CT_SWEEP_BATCH];
-	unsigned int n, i, dead = 0;
+	unsigned int n = 0;
 
 	for (; lines > 0 && *line <= l->mask; lines--) {
-		n = collect(t->ct, l, *line, index, CT_SWEEP_BATCH);
-		for (i = 0; i < n; i++)
-			dead += ct_purge_index(t, index[i]);
-		/* A chain of more than a batch is looked at again. */
-		if (n < CT_SWEEP_BATCH)
+		n += collect(t->ct, l, *line, &index[n], CT_SWEEP_BATCH - n);
+		if (n < CT_SWEEP_BATCH) {
 			++*line;
+			continue;
+		}
+		/* There may be more in the chain: it is looked at again. */
+		*destroyed += ct_purge_batch(t, index, n);
+		n = 0;
 	}
-	netns_counter_add(&t->stats.deleted, dead);
-	*destroyed += dead;
+	*destroyed += ct_purge_batch(t, index, n);
 	return *line <= l->mask;
 }
 

@@ -289,8 +289,8 @@ struct ct_entry *ct_find_in_line(const struct ct *ct, const struct ct_line *l,
 
 /* ---- walk.c ---- */
 
-/* Destroys entry i if its namespace is not ALIVE; true if it did. */
-bool ct_purge_index(struct ct_thread *t, uint32_t i);
+/* Destroys those of n entries (CT_SWEEP_BATCH at most) whose namespaces are not ALIVE; how many. */
+unsigned int ct_purge_batch(struct ct_thread *t, const uint32_t index[], unsigned int n);
 
 /* ---- own.c ---- */
 

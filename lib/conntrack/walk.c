@@ -125,37 +125,46 @@ owner_alive(const struct ct *ct, const struct ct_slot *s)
 	       netns_alive(ns);
 }
 
-/* The slot was read without a lock: who owns the entry now is decided under it. */
-bool
-ct_purge_index(struct ct_thread *t, uint32_t i)
+/* The slots were read without a lock: who owns an entry now is decided under it. */
+unsigned int
+ct_purge_batch(struct ct_thread *t, const uint32_t index[], unsigned int n)
 {
-	struct ct_entry *e = &t->ct->pool[i];
-	bool dead;
+	struct ct_entry *dead[CT_SWEEP_BATCH], *e;
+	unsigned int i, n_dead = 0;
 
-	sl_lock(&e->lock);
-	dead = ct_life(e) == CT_LIVE && !netns_alive(e->ns);
-	if (dead)
-		ct_mark_dying(e);
-	sl_unlock(&e->lock);
-	if (dead)
-		ct_reap(t, &e, 1);
-	return dead;
+	for (i = 0; i < n; i++)
+		ct_prefetch_entry(&t->ct->pool[index[i]]);
+	for (i = 0; i < n; i++) {
+		e = &t->ct->pool[index[i]];
+		sl_lock(&e->lock);
+		if (ct_life(e) == CT_LIVE && !netns_alive(e->ns)) {
+			ct_mark_dying(e);
+			dead[n_dead++] = e;
+		}
+		sl_unlock(&e->lock);
+	}
+	ct_reap(t, dead, n_dead);
+	netns_counter_add(&t->stats.deleted, n_dead);
+	return n_dead;
 }
 
 bool
 ct_purge_slice(struct ct_thread *t, struct ct_walk *w, unsigned int budget, uint64_t *destroyed)
 {
-	uint32_t first = w->next;
-	uint64_t n = 0;
+	uint32_t index[CT_SWEEP_BATCH], first = w->next;
+	unsigned int n = 0;
 
 	for (; w->next < w->end && budget > 0; budget--) {
 		uint32_t i = w->next++;
 
 		if (slot_matches(&t->ct->slot[i], NULL) && !owner_alive(t->ct, &t->ct->slot[i]))
-			n += ct_purge_index(t, i);
+			index[n++] = i;
+		if (n == CT_SWEEP_BATCH) {
+			*destroyed += ct_purge_batch(t, index, n);
+			n = 0;
+		}
 	}
+	*destroyed += ct_purge_batch(t, index, n);
 	netns_counter_add(&t->stats.walked, w->next - first);
-	netns_counter_add(&t->stats.deleted, n);
-	*destroyed += n;
 	return w->next < w->end;
 }
