@@ -45,10 +45,10 @@ write_l2(uint8_t *frame, bool server)
 }
 
 static struct rte_ipv4_hdr *
-write_l3(uint8_t *frame, uint32_t flow, bool server, uint8_t proto, uint16_t l4_len)
+write_l3(uint8_t *frame, uint32_t client, bool server, uint8_t proto, uint16_t l4_len)
 {
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(frame + L3_OFF);
-	rte_be32_t client_addr = rte_cpu_to_be_32(0x0a000000 + flow);
+	rte_be32_t client_addr = rte_cpu_to_be_32(client);
 	rte_be32_t server_addr = rte_cpu_to_be_32(0xc0000201);
 
 	ip->version_ihl = RTE_IPV4_VHL_DEF;
@@ -76,9 +76,11 @@ write_tcp(struct rte_tcp_hdr *tcp, uint32_t flow, enum bench_frame kind)
 }
 
 void
-bench_frame_write(uint8_t frame[BENCH_FRAME_LEN], uint32_t flow, enum bench_frame kind, bool udp)
+bench_frame_write(
+	uint8_t frame[BENCH_FRAME_LEN], uint32_t flow, enum bench_frame kind, unsigned int how)
 {
-	bool server = segments[kind].server;
+	bool server = segments[kind].server, udp = how & BENCH_UDP;
+	uint32_t client = (server && how & BENCH_NAT ? 0x64400000 : 0x0a000000) + flow;
 	struct rte_tcp_hdr *tcp = (struct rte_tcp_hdr *)(frame + L4_OFF);
 	struct rte_udp_hdr *dgram = (struct rte_udp_hdr *)tcp;
 	rte_be16_t client_port = rte_cpu_to_be_16((uint16_t)(flow * 40503u) | 0x8000);
@@ -88,7 +90,7 @@ bench_frame_write(uint8_t frame[BENCH_FRAME_LEN], uint32_t flow, enum bench_fram
 
 	memset(frame, 0, BENCH_FRAME_LEN);
 	write_l2(frame, server);
-	ip = write_l3(frame, flow, server, udp ? IPPROTO_UDP : IPPROTO_TCP, len);
+	ip = write_l3(frame, client, server, udp ? IPPROTO_UDP : IPPROTO_TCP, len);
 	dgram->src_port = server ? server_port : client_port;
 	dgram->dst_port = server ? client_port : server_port;
 	if (udp) {
@@ -118,7 +120,7 @@ shuffled(uint32_t n)
 }
 
 void
-bench_capture_write(const char *path, uint32_t flows, bool udp)
+bench_capture_write(const char *path, uint32_t flows, unsigned int how)
 {
 	uint32_t *order = shuffled(2 * flows), i;
 	pcap_t *pcap = pcap_open_dead(DLT_EN10MB, BENCH_FRAME_LEN);
@@ -130,7 +132,7 @@ bench_capture_write(const char *path, uint32_t flows, bool udp)
 		bench_die("%s: %s", path, pcap == NULL ? "out of memory" : pcap_geterr(pcap));
 	for (i = 0; i < 2 * flows; i++) {
 		bench_frame_write(frame, order[i] >> 1,
-			order[i] & 1 ? BENCH_SERVER_DATA : BENCH_CLIENT_DATA, udp);
+			order[i] & 1 ? BENCH_SERVER_DATA : BENCH_CLIENT_DATA, how);
 		pcap_dump((u_char *)out, &header, frame);
 	}
 	if (pcap_dump_flush(out) != 0)

@@ -29,10 +29,16 @@ enum bench_frame {
 /* The handshake, from first to last; with UDP all frames are datagrams of the same side. */
 #define BENCH_HANDSHAKE 3u
 
+#define BENCH_UDP 0x1u /* else TCP */
+#define BENCH_NAT 0x2u /* the server knows clients by their addresses in BENCH_NAT_PREFIX */
+
+/* Room for BENCH_FLOWS_MAX. */
+#define BENCH_NAT_PREFIX "100.64.0.0/10"
+
 void bench_frame_write(
-	uint8_t frame[BENCH_FRAME_LEN], uint32_t flow, enum bench_frame kind, bool udp);
+	uint8_t frame[BENCH_FRAME_LEN], uint32_t flow, enum bench_frame kind, unsigned int how);
 
 /* Both directions of flows 0 … flows - 1; dies when the file cannot be written. */
-void bench_capture_write(const char *path, uint32_t flows, bool udp);
+void bench_capture_write(const char *path, uint32_t flows, unsigned int how);
 
 #endif

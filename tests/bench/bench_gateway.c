@@ -15,6 +15,7 @@
 #include "err.h"
 #include "frag.h"
 #include "link.h"
+#include "nat.h"
 #include "port.h"
 #include "rule_limits.h"
 #include "worker.h"
@@ -87,6 +88,27 @@ make_port(struct bench_gateway *b, const char *name, const char *devargs)
 	return port_find(&b->gw, name);
 }
 
+/* As the gateway has them. */
+static void
+destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
+{
+	struct gateway *gw = app;
+	unsigned int i;
+
+	limits_destroyed(app, t, e, n);
+	for (i = 0; i < n; i++)
+		nat_released(nat_thread(gw->nat, ct_thread_index(t)), e[i]);
+}
+
+static void
+aborted(void *app, struct ct_thread *t, struct ct_entry *e)
+{
+	struct gateway *gw = app;
+
+	limits_aborted(app, t, e);
+	nat_aborted(nat_thread(gw->nat, ct_thread_index(t)), e);
+}
+
 void
 bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c)
 {
@@ -94,8 +116,8 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 		.buckets = c->buckets,
 		.threads = 2,
 		.hash = SL_HASH_AUTO,
-		.ops = {.destroyed = limits_destroyed,
-			.aborted = limits_aborted,
+		.ops = {.destroyed = destroyed,
+			.aborted = aborted,
 			.closed = limits_aborted,
 			.app = &b->gw}};
 	const struct frag_config frag = {.fragments = 1024, .owners = NETNS_MAX};
@@ -121,8 +143,8 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	b->sink = make_port(b, "sink", c->sink != NULL ? c->sink : "net_null_sink,no-rx=1");
 	make_wire(b, "client-in", "client-out", BENCH_VLAN_CLIENT);
 	make_wire(b, "server-in", "server-out", BENCH_VLAN_SERVER);
-	if (c->rules > 0 || c->limit)
-		bench_rules_publish(&b->gw, b->ns, c->rules, c->limit);
+	if (c->rules > 0 || c->limit || c->nat != NULL)
+		bench_rules_publish(&b->gw, b->ns, c);
 	if (on_worker(b, get_clock, &b->worker_clock) != 0)
 		bench_die("no clock of the worker's processor time");
 }
@@ -155,7 +177,7 @@ bench_gateway_close(struct bench_gateway *b)
 struct prime {
 	struct bench_gateway *b;
 	uint32_t flows;
-	bool udp;
+	unsigned int how;
 };
 
 /* One step of the handshakes of n <= DATAPATH_BURST flows. */
@@ -172,7 +194,7 @@ prime_burst(const struct prime *p, uint32_t first, unsigned int n, unsigned int 
 		bench_die("no packet buffers are left");
 	for (i = 0; i < n; i++)
 		bench_frame_write((uint8_t *)rte_pktmbuf_append(m[i], BENCH_FRAME_LEN), first + i,
-			p->udp ? udp_step[step] : (enum bench_frame)step, p->udp);
+			p->how & BENCH_UDP ? udp_step[step] : (enum bench_frame)step, p->how);
 	datapath_burst(w, p->b->source, m, n, sl_now_monotonic());
 	datapath_flush(w);
 	sl_rcu_quiescent();
@@ -196,9 +218,9 @@ prime_main(void *arg)
 }
 
 void
-bench_gateway_prime(struct bench_gateway *b, uint32_t flows, bool udp)
+bench_gateway_prime(struct bench_gateway *b, uint32_t flows, unsigned int how)
 {
-	struct prime p = {.b = b, .flows = flows, .udp = udp};
+	struct prime p = {.b = b, .flows = flows, .how = how};
 	enum sl_drop reason;
 	int64_t entries;
 

@@ -19,6 +19,7 @@ struct bench_gateway_config {
 	uint32_t udp_timeout; /* seconds; 0: the default */
 	uint32_t rules;       /* see bench_rules.h; 0: none */
 	bool limit;
+	const char *nat;      /* see bench_rules.h; NULL: none */
 	const char *source, *sink; /* devargs; sink NULL: net_null_sink */
 };
 
@@ -39,8 +40,8 @@ struct bench_rate {
 void bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *config);
 void bench_gateway_close(struct bench_gateway *b);
 
-/* Opens `flows` connections, by their handshakes, through the packet path. */
-void bench_gateway_prime(struct bench_gateway *b, uint32_t flows, bool udp);
+/* Opens `flows` connections, by their handshakes, through the packet path. how: bench_capture.h */
+void bench_gateway_prime(struct bench_gateway *b, uint32_t flows, unsigned int how);
 
 /* For `ms`: only receives and sends, as the worker does, without the packet path between. */
 struct bench_rate bench_gateway_floor(struct bench_gateway *b, unsigned int ms);

@@ -47,6 +47,7 @@ struct options {
 	unsigned int worker_core, control_core;
 	uint32_t max_entries; /* of `new` */
 	uint32_t rules;
+	const char *nat;
 	bool udp, limit, json, no_huge;
 };
 
@@ -127,19 +128,25 @@ open_established(struct bed *b, struct bench_gateway *g, uint32_t flows)
 		.buckets = flows * b->o->buckets_per_entry,
 		.rules = b->o->rules,
 		.limit = b->o->limit,
+		.nat = b->o->nat,
 		.source = devargs};
+	unsigned int how = (b->o->udp ? BENCH_UDP : 0) | (b->o->nat != NULL ? BENCH_NAT : 0);
 	int fd;
+
+	if (b->o->nat != NULL && strcmp(b->o->nat, "prefix") != 0)
+		bench_die("--nat %s: answers to it are not known: established needs prefix",
+			b->o->nat);
 
 	snprintf(path, sizeof(path), "%.100s/sluice-bench-XXXXXX", dir == NULL ? "/tmp" : dir);
 	fd = mkstemp(path);
 	if (fd < 0)
 		bench_die("%s cannot be made", path);
 	close(fd);
-	bench_capture_write(path, flows, b->o->udp);
+	bench_capture_write(path, flows, how);
 	snprintf(devargs, sizeof(devargs), "net_pcap_source,rx_pcap=%s,infinite_rx=1", path);
 	bench_gateway_open(g, &config); /* the capture is in memory now */
 	unlink(path);
-	bench_gateway_prime(g, flows, b->o->udp);
+	bench_gateway_prime(g, flows, how);
 }
 
 static void
@@ -303,6 +310,7 @@ measure_new(struct bed *b)
 		.udp_timeout = 1,
 		.rules = b->o->rules,
 		.limit = b->o->limit,
+		.nat = b->o->nat,
 		.source = "gen,synflood,udp=1,csum=0,vlans=1,prefix=10.0.0.0/8"};
 	struct second *s = calloc(b->o->seconds, sizeof(*s));
 	double base[ROUNDS_MAX];
@@ -379,6 +387,7 @@ static const char usage[] =
 	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 4\n"
 	"  --rules N              in forward, of which only the last matches, 0\n"
 	"  --limit                a rule that counts connections of each source\n"
+	"  --nat KIND             all is translated: prefix; new also pool, independent, blocks\n"
 	"  --udp                  established and listing have UDP, not TCP\n"
 	"  --worker-core N        1\n"
 	"  --control-core N       0\n"
@@ -476,6 +485,8 @@ set_size(struct options *o, int c, const char *text)
 		bench_sizes("max", text, &o->max_entries, 1);
 	else if (c == 't')
 		o->tests = parse_tests(text);
+	else if (c == 'a')
+		o->nat = text;
 	else
 		return false;
 	return true;
@@ -492,7 +503,8 @@ parse_options(struct options *o, int argc, char **argv)
 		{"buckets-per-entry", required_argument, NULL, 'b'},
 		{"worker-core", required_argument, NULL, 'w'},
 		{"control-core", required_argument, NULL, 'c'}, {"udp", no_argument, NULL, 'u'},
-		{"rules", required_argument, NULL, 'e'}, {"limit", no_argument, NULL, 'i'},
+		{"nat", required_argument, NULL, 'a'}, {"rules", required_argument, NULL, 'e'},
+		{"limit", no_argument, NULL, 'i'},
 		{"no-huge", no_argument, NULL, 'n'}, {"quick", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
