@@ -13,6 +13,7 @@
 #include "frag.h"
 #include "gateway.h"
 #include "netns.h"
+#include "pool.h"
 #include "port.h"
 #include "tcp_limit.h"
 #include "worker.h"
@@ -154,6 +155,23 @@ netns_tcp(struct metrics_text *t, const struct family *f, const struct netns *ns
 	sample(t, f, "netns", ns->name, load(&sum, f->field));
 }
 
+/* One number of each of the namespace's pools. */
+static void
+pool_number(struct metrics_text *t, const struct family *f, const struct netns *ns)
+{
+	const struct nat_pool *pool;
+	struct nat_pool_stats stats;
+	char name[2 * 64 + 1];
+
+	metrics_escape(ns->name, name, sizeof(name));
+	for (pool = nat_pool_next(ns, NULL); pool != NULL; pool = nat_pool_next(ns, pool)) {
+		nat_pool_stats(pool, &stats);
+		put(t, "%s%s{netns=\"%s\",pool=\"%s\"} %" PRIu64 "\n", f->name,
+			f->type[0] == 'c' ? "_total" : "", name, nat_pool_config(pool)->name,
+			load(&stats, f->field));
+	}
+}
+
 static void
 unattributed_drops(struct metrics_text *t, const struct family *f)
 {
@@ -290,6 +308,10 @@ build_info(struct metrics_text *t, const struct family *f)
 	{"sluice_conntrack_" #name, "counter", NULL, help, .all = ct_counter,                      \
 		.field = offsetof(struct ct_stats, name)}
 
+#define POOL(name, type, help)                                                                     \
+	{"sluice_nat_pool_" #name, type, NULL, help, .each = pool_number,                          \
+		.field = offsetof(struct nat_pool_stats, name)}
+
 static const struct family families[] = {
 	{"sluice_build", "info", NULL, "The running version.", .all = build_info},
 	{"sluice_namespaces", "gauge", NULL, "Namespaces, init included.", .all = namespaces},
@@ -314,6 +336,12 @@ static const struct family families[] = {
 		"ACKs of no connection that brought a cookie back.", cookies_good),
 	NETNS_TCP("tcp_cookies_invalid", "counter",
 		"ACKs of no connection without a valid cookie.", cookies_bad),
+	POOL(used, "gauge", "Blocks or ports of the pool in use."),
+	POOL(high, "gauge", "The most blocks or ports of the pool that were in use."),
+	POOL(capacity, "gauge", "Blocks or ports of the pool."),
+	POOL(connections, "gauge", "Connections that have an address of the pool."),
+	POOL(bound, "counter", "Connections that were given an address of the pool."),
+	POOL(exhausted, "counter", "Connections that the pool had nothing for."),
 	{"sluice_unattributed_drops", "counter", NULL,
 		"Drops that no namespace could be charged with, by reason.",
 		.all = unattributed_drops},

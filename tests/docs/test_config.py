@@ -8,6 +8,9 @@ import shutil
 import subprocess
 
 import pytest
+from scapy.all import IP, UDP, Ether, raw
+
+from capture import read_pcap, write_pcap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'config'
@@ -44,12 +47,49 @@ def test_network_cards_that_are_not_there_are_named(daemon):
         daemon((CONFIG / 'nic.conf').read_text())
 
 
-def test_timers_are_inherited(daemon):
-    gateway = daemon()
-    assert gateway.run('-f', CONFIG / 'cgn.conf').returncode == 0
-    gateway.ctl('netns add access')
-    for key, value in re.findall(r'^sysctl (\S+)=(\d+)$', (CONFIG / 'cgn.conf').read_text(), re.M):
+def test_carrier_grade_nat(daemon):
+    if os.geteuid() != 0:
+        pytest.skip('interfaces need root')
+    text = (CONFIG / 'cgn.conf').read_text()
+    gateway = daemon(text, wrapper=IN_NAMESPACE)
+    for key, value in re.findall(r'^sysctl (\S+)=(\d+)$', text, re.M):
         assert gateway.ctl(f'sysctl netns access {key}').split()[-1] == value
+    assert '0 of 64512 blocks of 256 ports' in gateway.ctl('nat list')
+    assert len(re.findall('handle', gateway.ctl('rule list access'))) == 3
+    computed, = re.findall(r'^# +(rule add access .* deterministic)$', text, re.M)
+    gateway.ctl('rule flush access postrouting')
+    gateway.ctl('nat pool delete access public')
+    gateway.ctl('nat pool add access public 203.0.113.0-203.0.113.255')
+    gateway.ctl(computed)
+    assert 'host=100.64.0.1 ' in gateway.ctl('nat lookup access 203.0.113.0 2032')
+    assert 'host=100.64.63.255 ' in gateway.ctl('nat lookup access 203.0.113.255 65535')
+
+
+def test_subscribers(sluice, tmp_path):
+    """They reach the Internet, and each other by their public addresses."""
+    def frame(src, dst, sport, dport):
+        return raw(Ether(src='02:00:00:00:00:01', dst='02:00:00:00:00:02') /
+                   IP(src=src, dst=dst) / UDP(sport=sport, dport=dport) / b'hello')
+
+    def replay(frames):
+        write_pcap(tmp_path / 'in.pcap', list(enumerate(frames)))
+        done = subprocess.run(
+            [sluice, 'replay', '-c', CONFIG / 'cgn.conf', '--rx', f'inside={tmp_path}/in.pcap',
+             '--tx', f'outside={tmp_path}/out.pcap', '--tx', f'inside={tmp_path}/back.pcap'],
+            capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return ([Ether(f) for _, f in read_pcap(tmp_path / name)]
+                for name in ('out.pcap', 'back.pcap'))
+
+    a, b, far = '100.64.1.1', '100.64.2.2', '192.0.2.1'
+    out, back = replay([frame(a, far, 5000, 53), frame(b, far, 5000, 53)])
+    assert len(out) == 2 and back == [] and all(f[IP].src.startswith('203.0.113.') for f in out)
+    # A choice is the same in each replay.
+    known = out[1][IP].src, out[1][UDP].sport
+    out, back = replay([frame(a, far, 5000, 53), frame(b, far, 5000, 53), frame(a, known[0], 5000,
+                                                                                known[1])])
+    assert len(out) == 2 and [(f[IP].src, f[UDP].sport, f[IP].dst, f[UDP].dport) for f in back] == \
+        [(out[0][IP].src, out[0][UDP].sport, b, 5000)]
 
 
 def test_timers_keep_to_the_rfcs():

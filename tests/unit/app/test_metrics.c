@@ -22,6 +22,7 @@
 #include "err.h"
 #include "metrics.h"
 #include "metrics_text.h"
+#include "pool.h"
 #include "port.h"
 #include "worker.h"
 
@@ -65,6 +66,32 @@ ct_memory_sizes(const struct ct *ct, struct ct_memory *out)
 {
 	(void)ct;
 	*out = (struct ct_memory){.pool_present = 1, .lines_present = 2, .walk_present = 3};
+}
+
+/* Namespace t1 has a pool; what it is, is not looked at. */
+struct nat_pool *
+nat_pool_next(const struct netns *ns, const struct nat_pool *before)
+{
+	static char pool;
+
+	return before == NULL && strcmp(ns->name, "t1") == 0 ? (struct nat_pool *)(void *)&pool
+								: NULL;
+}
+
+const struct nat_pool_config *
+nat_pool_config(const struct nat_pool *pool)
+{
+	static const struct nat_pool_config config = {.name = "public"};
+	(void)pool;
+
+	return &config;
+}
+
+void
+nat_pool_stats(const struct nat_pool *pool, struct nat_pool_stats *out)
+{
+	(void)pool;
+	*out = (struct nat_pool_stats){.used = 5, .high = 7, .capacity = 10, .exhausted = 3};
 }
 
 static void
@@ -182,6 +209,8 @@ test_text_has_the_numbers(void **state)
 		"\nsluice_netns_entries{netns=\"t1\"} 0\n", /* below zero for a moment */
 		"\nsluice_netns_entries{netns=\"t2\"} 2\n",
 		"\nsluice_netns_drops_total{netns=\"t2\",reason=\"no-peer\"} 2\n",
+		"\nsluice_nat_pool_used{netns=\"t1\",pool=\"public\"} 5\n",
+		"\nsluice_nat_pool_exhausted_total{netns=\"t1\",pool=\"public\"} 3\n",
 		"\nsluice_port_rx_packets_total{port=\"p\\\"0\\\\\"} 7\n",
 		"\nsluice_worker_busy_polls_total{worker=\"1\"} 9\n",
 		"\nsluice_conntrack_entries 42\n",
