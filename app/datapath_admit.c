@@ -136,6 +136,15 @@ admit_tcp(struct worker *w, struct pkt *p)
 	return likely(tcp_table_admit(w->ct, p)) ? CT_OK : beyond_backlog(w, p);
 }
 
+static enum ct_verdict
+no_connection(struct pkt *p, enum ct_verdict v)
+{
+	if (v != CT_INVALID || !datapath_synproxy_refuses(p))
+		return v;
+	p->reason = SL_DROP_SYNCOOKIE_INVALID;
+	return CT_DROP;
+}
+
 enum ct_verdict
 datapath_admit(struct worker *w, struct pkt *p)
 {
@@ -146,11 +155,11 @@ datapath_admit(struct worker *w, struct pkt *p)
 		p->reason = SL_DROP_NETNS_DYING;
 		return CT_DROP;
 	}
-	if (p->tuple.proto == IPPROTO_TCP && !datapath_synproxy_prove(w, p))
-		return CT_DROP;
+	if (p->tuple.proto == IPPROTO_TCP)
+		datapath_synproxy_prove(w, p);
 	v = ct_begin(w->ct, p, w->now);
 	if (v != CT_OK)
-		return v;
+		return no_connection(p, v);
 	if (unlikely(p->rules != NULL))
 		v = ask_rules(w, p, &src);
 	else if (ends_here(p))

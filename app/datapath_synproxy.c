@@ -62,28 +62,22 @@ may_prove(const struct pkt *p)
 	return (p->tcp_flags & KIND) == PKT_TCP_ACK && sl_rcu_dereference(&p->ns->tcp) != NULL;
 }
 
-bool
+void
 datapath_synproxy_find(struct worker *w, struct pkt *p)
 {
+	const struct synproxy_promise given = promise(netns_knobs(p->ns));
 	struct synproxy *s = w->dp.synproxy.proof;
-	const struct knobs *k = netns_knobs(p->ns);
-	const struct synproxy_promise given = promise(k);
 
 	if (!may_prove(p))
-		return true;
-	if (!synproxy_prove(p, &given, &w->gw->cookie_secret, w->now, s)) {
+		return;
+	if (!synproxy_prove(p, &given, &w->gw->cookie_secret, w->now, s) ||
+		!synproxy_make_syn(p, s)) {
 		netns_counter_add(&counts(w, p)->cookies_bad, 1);
-		p->reason = k->tcp_loose ? SL_DROP_NONE : SL_DROP_SYNCOOKIE_INVALID;
-		return k->tcp_loose;
+		return;
 	}
 	netns_counter_add(&counts(w, p)->cookies_good, 1);
-	if (!synproxy_make_syn(p, s)) {
-		p->reason = SL_DROP_SYNCOOKIE_INVALID;
-		return false;
-	}
 	s->syn_ms = w->now.ms;
 	mark(w, p, SYNPROXY_PROVED);
-	return true;
 }
 
 bool
@@ -199,7 +193,7 @@ after(struct worker *w, struct ct_entry *e, struct pkt *p, const struct synproxy
 		}
 		/* The client has begun anew by a SYN that was passed, and this is the answer: they
 		 * know each other's numbers. */
-		if (p->ct_state_new == CT_TCP_SYN_RECV) {
+		if (p->ct_state_new == CT_TCP_SYN_RECV && p->ct_state_old != CT_TCP_SYN_RECV) {
 			synproxy_ended(w->gw, w->ct, e);
 			return;
 		}

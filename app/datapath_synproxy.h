@@ -60,15 +60,25 @@ datapath_synproxy_always(const struct pkt *p)
 	return netns_knobs(p->ns)->syncookies == KNOB_COOKIES_ALWAYS && datapath_synproxy_may(p);
 }
 
-bool datapath_synproxy_find(struct worker *w, struct pkt *p);
+void datapath_synproxy_find(struct worker *w, struct pkt *p);
 
-/* Before ct_begin(), for a TCP segment: one that brings a cookie back becomes a SYN. False, with
- * pkt.reason: it does not, and may not be picked up either. */
-static inline bool
+/* Before ct_begin(), for a TCP segment: one that brings a cookie back becomes a SYN. */
+static inline void
 datapath_synproxy_prove(struct worker *w, struct pkt *p)
 {
-	return likely(netns_knobs(p->ns)->syncookies == KNOB_COOKIES_OFF) ||
-	       datapath_synproxy_find(w, p);
+	if (unlikely(netns_knobs(p->ns)->syncookies != KNOB_COOKIES_OFF))
+		datapath_synproxy_find(w, p);
+}
+
+/* ct_begin() has found no connection that a segment could belong to or begin: whether it is one
+ * that had to bring a cookie. */
+static inline bool
+datapath_synproxy_refuses(const struct pkt *p)
+{
+	const unsigned int kind = PKT_TCP_SYN | PKT_TCP_ACK | PKT_TCP_RST;
+
+	return p->reason == SL_DROP_INV_TCP_STATE && (p->tcp_flags & kind) == PKT_TCP_ACK &&
+	       netns_knobs(p->ns)->syncookies != KNOB_COOKIES_OFF;
 }
 
 /* The embryo gets its record. False: there are too many. */

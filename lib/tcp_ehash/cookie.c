@@ -11,9 +11,9 @@
 #define TIME_SHIFT 27
 #define TIME_MASK 31u
 
-/* Those in use on paths of Ethernet, with tunnels and with jumbo frames, and the least that a host
- * must take (RFC 9293, 3.7.1). */
-static const uint16_t mss_table[MSS_MASK + 1] = {216, 536, 1220, 1340, 1380, 1420, 1460, 8940};
+/* Those in use on paths of Ethernet with either version of IP, with tunnels and with jumbo frames,
+ * and the least that a host must take (RFC 9293, 3.7.1). */
+static const uint16_t mss_table[MSS_MASK + 1] = {216, 536, 1220, 1380, 1420, 1440, 1460, 8940};
 
 /* The low bits of a timestamp: window scale, SACK. */
 #define TS_BITS  UINT32_C(0x3f)

@@ -307,7 +307,7 @@ synproxy_answers(const struct pkt *synack, const struct synproxy *s)
 {
 	const struct rte_tcp_hdr *h = header(synack);
 
-	if (rte_be_to_cpu_32(h->recv_ack) != s->client_seq + 1)
+	if (rte_be_to_cpu_32(h->recv_ack) != s->client_seq + 1 || synack->train != NULL)
 		return false;
 	return !s->open || rte_be_to_cpu_32(h->sent_seq) + s->seq_delta == s->cookie;
 }

@@ -82,7 +82,7 @@ bool synproxy_of_client(const struct pkt *p, const struct synproxy *s);
 bool synproxy_make_rst(struct pkt *p, const struct synproxy *s);
 
 /* Whether a SYN/ACK of the server answers the SYN that was made; and, on a connection that is open,
- * whether it is the one that has opened it. */
+ * whether it is the one that has opened it. Not one in fragments. */
 bool synproxy_answers(const struct pkt *synack, const struct synproxy *s);
 
 /* The server's SYN/ACK: settles what is translated how. Does not change the packet. */

@@ -34,7 +34,7 @@ test_brings_the_mss_back(void **state)
 {
 	static const struct {
 		uint16_t offered, kept;
-	} cases[] = {{0, 216}, {215, 216}, {216, 216}, {535, 216}, {536, 536}, {1459, 1420},
+	} cases[] = {{0, 216}, {215, 216}, {216, 216}, {535, 216}, {536, 536}, {1459, 1440},
 		{1460, 1460}, {8939, 1460}, {8940, 8940}, {65535, 8940}};
 	struct cookie_offer o;
 	uint32_t c;
