@@ -8,12 +8,14 @@
 
 #include <rte_ip.h>
 #include <rte_mbuf.h>
+#include <rte_sctp.h>
 
 #include "csum.h"
 
 #define TCP_SUM_AT  16u
 #define UDP_SUM_AT  6u
 #define ICMP_SUM_AT 2u
+#define SCTP_SUM_AT 8u
 #define ICMP_ID_AT  4u
 #define LENGTH4_AT  5u /* RFC 4884: octets of the packet inside, in units of 4 or 8 */
 #define LENGTH6_AT  4u
@@ -133,12 +135,26 @@ put_transport(uint8_t *l4, unsigned int len, const struct tuple *sent, uint64_t 
 	return changed;
 }
 
+/* The CRC of SCTP is over the whole packet: of one that is cut it cannot be made right. */
+static uint64_t
+put_crc(uint8_t *l4, unsigned int len, unsigned int whole)
+{
+	uint16_t crc[2];
+	uint32_t sum;
+
+	if (len != whole || len < sizeof(struct rte_sctp_hdr))
+		return 0;
+	sum = csum_sctp_inner(l4, len);
+	memcpy(crc, &sum, sizeof(crc));
+	return put16(l4 + SCTP_SUM_AT, crc[0]) + put16(l4 + SCTP_SUM_AT + 2, crc[1]);
+}
+
 void
 nat_rewrite_inner(struct pkt *p, const struct tuple *sent, uint64_t outer_diff)
 {
 	uint8_t *ip = p->l4 + p->inner_off, *sum = p->l4 + ICMP_SUM_AT;
+	unsigned int total, head = p->inner_l4_off - p->inner_off, len;
 	uint64_t addresses, changed;
-	unsigned int total;
 
 	if (sent->family == TUPLE_IPV4) {
 		total = rte_be_to_cpu_16(((struct rte_ipv4_hdr *)(void *)ip)->total_length);
@@ -151,6 +167,9 @@ nat_rewrite_inner(struct pkt *p, const struct tuple *sent, uint64_t outer_diff)
 		addresses = put_addresses6(ip, sent);
 		changed = addresses;
 	}
-	changed += put_transport(p->l4 + p->inner_l4_off, inner_len(p, total), sent, addresses);
+	len = inner_len(p, total);
+	changed += put_transport(p->l4 + p->inner_l4_off, len, sent, addresses);
+	if (sent->proto == IPPROTO_SCTP)
+		changed += put_crc(p->l4 + p->inner_l4_off, len, total - head);
 	put16(sum, csum_adjust(get16(sum), changed + outer_diff));
 }

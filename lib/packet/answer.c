@@ -110,21 +110,27 @@ answer_dst(const struct pkt *p)
 	return a;
 }
 
+/* An error has precedence 6, and else the type of service of what it is about (RFC 1812, 4.3.2.5).
+ */
+#define ERROR_TOS(tos) ((uint8_t)(6u << 5 | ((tos) & 0x1e)))
+
 /* Never fragmented, so that it needs no identification (RFC 6864). */
 static void
 header4(uint8_t *ip, const struct pkt *p, const struct tuple_addr *src, uint8_t proto,
 	uint16_t payload_len)
 {
+	const struct rte_ipv4_hdr *of = (const struct rte_ipv4_hdr *)p->l3;
 	struct rte_ipv4_hdr *ih = (struct rte_ipv4_hdr *)ip;
 
 	*ih = (struct rte_ipv4_hdr){
 		.version_ihl = RTE_IPV4_VHL_DEF,
+		.type_of_service = proto == IPPROTO_ICMP ? ERROR_TOS(of->type_of_service) : 0,
 		.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ih) + payload_len)),
 		.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
 		.time_to_live = ANSWER_TTL,
 		.next_proto_id = proto,
 		.src_addr = src->w[0],
-		.dst_addr = ((const struct rte_ipv4_hdr *)p->l3)->src_addr,
+		.dst_addr = of->src_addr,
 	};
 	ih->hdr_checksum = rte_ipv4_cksum(ih);
 }

@@ -153,6 +153,16 @@ csum_sctp(const struct pkt *p)
 	return rte_cpu_to_le_32(~crc);
 }
 
+uint32_t
+csum_sctp_inner(const uint8_t *l4, uint32_t len)
+{
+	uint32_t crc = crc_bytes(UINT32_MAX, l4, offsetof(struct rte_sctp_hdr, cksum));
+
+	crc = rte_hash_crc_4byte(0, crc);
+	crc = crc_bytes(crc, l4 + sizeof(struct rte_sctp_hdr), len - sizeof(struct rte_sctp_hdr));
+	return rte_cpu_to_le_32(~crc);
+}
+
 static bool
 sctp_good(const struct pkt *p)
 {

@@ -31,6 +31,9 @@ bool csum_icmp_inner_good(const struct pkt *p);
  * Reads the payload, through all segments. */
 uint32_t csum_sctp(const struct pkt *p);
 
+/* The same of a whole packet in one piece; len: at least the header's. */
+uint32_t csum_sctp_inner(const uint8_t *l4, uint32_t len);
+
 /* What a UDP datagram's sum should be whose field is zero, since its sender left it out. */
 uint16_t csum_udp(const struct pkt *p);
 

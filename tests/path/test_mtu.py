@@ -43,7 +43,7 @@ def too_big(frame, mtu=1400, src=GATEWAY):
     """What the sender is told of a frame: at most 576 bytes."""
     packet = IP(l3(frame))
     return raw(Ether(src=MAC_OUT, dst=MAC_IN)
-               / IP(src=src, dst=packet.src, flags='DF', ttl=64, id=0)
+               / IP(src=src, dst=packet.src, flags='DF', ttl=64, id=0, tos=0xc0)
                / ICMP(type=3, code=4, nexthopmtu=mtu) / Raw(l3(frame)[:548]))
 
 
