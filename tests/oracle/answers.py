@@ -107,6 +107,23 @@ def normal(packet):
     return packet
 
 
+def normal_made(packet):
+    """The same of a packet that the gateway has made: its identification is its own, and the packet
+    inside of an error may have been on its way to be routed, with its TTL."""
+    packet = bytearray(normal(packet))
+    v6 = packet[0] >> 4 == 6
+    at = 40 if v6 else (packet[0] & 15) * 4
+    if not v6:
+        packet[4:8] = bytes(4)
+    if packet[6 if v6 else 9] in (ICMP, ICMPV6) and len(packet) >= at + 28:
+        inner = at + 8
+        packet[at + 2:at + 4] = bytes(2)
+        packet[inner + (7 if v6 else 8)] = 0
+        if not v6:
+            packet[inner + 10:inner + 12] = bytes(2)
+    return bytes(packet)
+
+
 def short(packet):
     """A packet in a report: its length and its headers."""
     return f'{len(packet)}={packet[:64].hex()}{"…" if len(packet) > 64 else ""}'
@@ -143,13 +160,16 @@ def transport_sum_good(packet):
 
 
 class Answer:
-    """outputs: (side, packet from the IP header on) of what came out because of the step."""
+    """outputs: (side, packet from the IP header on) of what came out because of the step. sent:
+    what went in, where that depends on the gateway, as a Step."""
 
-    def __init__(self, outputs, entries):
-        self.outputs, self.entries = outputs, entries
+    def __init__(self, outputs, entries, sent=None):
+        self.outputs, self.entries, self.sent = outputs, entries, sent
         self.broken = [packet for _, packet in outputs if not header_sum_good(packet)]
+        self.sums = [transport_sum_good(packet) for _, packet in outputs]
 
     def verdict(self, step):
+        step = self.sent or step
         if not self.outputs:
             return 'drop'
         if len(self.outputs) == 1 and self.outputs[0][0] != step.side and \
@@ -170,4 +190,10 @@ class Answer:
                 return False
             left.remove(found)
         mine = self.verdict(step)
-        return not left and verdict in (mine, mine.split()[0])
+        return not left and verdict in (mine, mine.split()[0], self.ident(step))
+
+    def ident(self, step):
+        """Whether what came out has the IPv4 identification of what went in."""
+        step = self.sent or step
+        same = {packet[4:6] == step.data[4:6] for _, packet in self.outputs}
+        return {True: 'same-id', False: 'other-id'}[same.pop()] if len(same) == 1 else None

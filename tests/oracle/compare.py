@@ -2,6 +2,7 @@
 """The two answers to each step, compared; differences printed side by side."""
 
 import answers
+import choices
 from reassembly import datagrams
 
 SLACK = 2        # seconds, for what the kernel's real time adds
@@ -11,10 +12,15 @@ MARK = {True: ' ', False: '!'}
 class Step:
     """A step with both answers."""
 
-    def __init__(self, step, kernel, sluice, slack=SLACK, outputs=True):
-        self.step, self.kernel, self.sluice, self.slack = step, kernel, sluice, slack
+    def __init__(self, step, kernel, sluice, slack=SLACK, outputs=True, scenario=None):
+        self.step, self.slack = step, slack
+        free = scenario.free if scenario else ()
+        self.rejects = scenario is not None and scenario.rejects
+        self.wrong = [choices.wrong(answer, free) for answer in (kernel, sluice)] if free else []
+        self.kernel, self.sluice = (choices.canonical(answer, free) if free else answer
+                                    for answer in (kernel, sluice))
         self.compare_outputs = outputs
-        self.same = self._same()
+        self.same = not any(self.wrong) and self._same()
 
     def _same(self):
         if self.kernel.broken or self.sluice.broken:
@@ -23,10 +29,11 @@ class Step:
             return False
         return answers.agree(self.kernel.entries, self.sluice.entries, self.slack)
 
-    @staticmethod
-    def _out(answer):
-        return sorted((side, answers.normal(packet), answers.transport_sum_good(packet))
-                      for side, packet in answer.outputs)
+    def _out(self, answer):
+        here = (answer.sent or self.step).side
+        return sorted((side, (answers.normal_made if self.rejects and side == here
+                              else answers.normal)(packet), good)
+                      for (side, packet), good in zip(answer.outputs, answer.sums))
 
     def stated(self):
         """Whether the step states just these two answers."""
@@ -42,7 +49,7 @@ class Step:
         """An answer without the entries that the other has too."""
         left = [e for e in mine.entries
                 if not any(answers.agree([e], [o], self.slack) for o in other.entries)]
-        text = answers.Answer(mine.outputs, left).text(self.step)
+        text = answers.Answer(mine.outputs, left, mine.sent).text(self.step)
         sums = ''.join(', wrong IPv4 header sum' for _ in mine.broken)
         return text + sums
 
@@ -51,6 +58,7 @@ class Step:
         if not self.same:
             yield f'      kernel {self._differing(self.kernel, self.sluice)}'
             yield f'      sluice {self._differing(self.sluice, self.kernel)}'
+            yield from (f'      {reason}' for reason in self.wrong if reason)
         if self.step.differs and not self.good:
             yield f'    stated {self.step.differs}'
             yield f'      kernel {self.step.kernel}'
@@ -64,7 +72,8 @@ class Comparison:
     def __init__(self, scenario, kernel, sluice, slack=SLACK):
         self.scenario = scenario
         whole = scenario.whole
-        self.steps = [Step(step, k, s, slack, outputs=not whole)
+        self.steps = [Step(step, k, s, slack, outputs=not whole,
+                           scenario=scenario)
                       for step, k, s in zip(scenario.steps, kernel, sluice, strict=True)]
         self.datagrams = self._datagrams() if whole else None
 
@@ -75,6 +84,8 @@ class Comparison:
             for who in ('kernel', 'sluice'))
 
     def _unnumbered(self, found):
+        if self.scenario.rejects:
+            found = [(side, answers.normal_made(packet)) for side, packet in found]
         """Where sources change, Sluice numbers the datagrams of IPv4 anew (docs/differences.md)."""
         if not any('snat' in text for _, text in self.scenario.rules):
             return found

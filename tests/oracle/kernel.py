@@ -24,7 +24,7 @@ import time
 import build
 import ctnetlink
 from answers import Answer
-from hosts import OTHER, PREFIXES
+from hosts import GATEWAY, OTHER, PREFIXES, REDIRECT
 from nftables import Nft
 from packet import Packet
 
@@ -34,8 +34,9 @@ SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 LINK = {'in': 'inside', 'out': 'outside'}
 MAC = {'in': '02:00:00:00:01:00', 'out': '02:00:00:00:02:00'}       # of the gateway's interfaces
 END_MAC = {'in': '02:00:00:00:01:01', 'out': '02:00:00:00:02:01'}
-GATEWAY = {'in': ('10.255.1.1/30', 'fd00:1::1/64'), 'out': ('10.255.2.1/30', 'fd00:2::1/64')}
 NEXT_HOP = {'in': ('10.255.1.2', 'fd00:1::2'), 'out': ('10.255.2.2', 'fd00:2::2')}
+# Of an address that nothing is to be sent from.
+ASIDE = ('preferred_lft', '0', 'nodad', 'noprefixroute')
 OFFLOADS = ('tx', 'rx', 'tso', 'gso', 'gro', 'txvlan', 'rxvlan')
 MARKER_PROTOCOL = 253   # RFC 3692: for experiments
 MARKER = {'in': 'Q > R', 'out': 'R > Q'}
@@ -43,6 +44,8 @@ MARKER = {'in': 'Q > R', 'out': 'R > Q'}
 SYSCTLS = ('net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1',
            'net.ipv4.icmp_ratelimit=0', 'net.ipv6.icmp.ratelimit=0',
            'net.ipv4.conf.all.rp_filter=0', 'net.ipv4.conf.default.rp_filter=0',
+           'net.ipv4.conf.all.accept_local=1', 'net.ipv4.conf.default.accept_local=1',
+           'net.ipv6.auto_flowlabels=0',
            'net.ipv4.conf.all.send_redirects=0', 'net.ipv4.conf.default.send_redirects=0',
            'net.ipv6.conf.all.accept_dad=0', 'net.ipv6.conf.default.accept_dad=0',
            'net.ipv6.conf.default.router_solicitations=0')
@@ -143,9 +146,16 @@ class Kernel:
         for ns, link in ((ends, side), (gateway, LINK[side])):
             off = [word for offload in OFFLOADS for word in (offload, 'off')]
             sh('ip', 'netns', 'exec', ns, 'ethtool', '-K', link, *off)
-        for address in GATEWAY[side]:
-            sh('ip', '-n', gateway, 'address', 'add', address, 'dev', LINK[side])
+        # `redirect` takes the first address of IPv4, the last of IPv6. The kernel would answer
+        # there by itself: it is to be routed on.
+        own, aside = GATEWAY[side], REDIRECT.get(side, (None, None))
+        for address in filter(None, (aside[0], own[0], own[1], aside[1])):
+            sh('ip', '-n', gateway, 'address', 'add', address, 'dev', LINK[side],
+               *(ASIDE if address in REDIRECT.get(side, ()) else ()))
         sh('ip', '-n', gateway, 'link', 'set', LINK[side], 'up')
+        for address in REDIRECT.get(side, ()):
+            sh('ip', '-n', gateway, 'route', 'delete', 'local', address.split('/')[0], 'dev',
+               LINK[side], 'table', 'local')
         for hop, prefix in zip(NEXT_HOP[side], PREFIXES[side]):
             sh('ip', '-n', gateway, 'neighbour', 'add', hop, 'lladdr', END_MAC[side], 'dev',
                LINK[side], 'nud', 'permanent')
@@ -228,14 +238,16 @@ class Kernel:
     def run(self, scenario):
         """One Answer for each step, as they come."""
         self.prepare(scenario)
-        tuples = {}
+        tuples, entries = {}, []
         for step in scenario.steps:
-            p = step.packet
+            sent = step.sent(entries)
+            p = sent.packet
             tuples[p.protocol, build.address(p.src), build.address(p.dst), p.ids] = None
             if step.after:
                 time.sleep(step.after)
-            outputs = self.send(step.side, build.ethertype(step.packet), step.data)
-            yield Answer(outputs, self.table.find(tuples))
+            outputs = self.send(sent.side, build.ethertype(p), sent.data)
+            entries = self.table.find(tuples)
+            yield Answer(outputs, entries, sent)
 
     def close(self):
         for s in self.sockets.values():

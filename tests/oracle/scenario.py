@@ -7,6 +7,8 @@
     invalid pass                  INVALID packets are forwarded; without the line both drop them
     rule forward tcp dport 80 accept
     needs fragments               skipped as long as Sluice has not got this
+    address inside 198.51.100.1/24     of a link of Sluice, which so knows what is behind it; the
+                                       kernel has routes
     A:40000 > S:80 tcp S seq=1000
     +2.1 S:80 > A:40000 tcp SA seq=5000 ack=1001       2.1 s later
     S:80 > A:40000 tcp R seq=5101 ack=1001
@@ -21,13 +23,22 @@ came out otherwise than the packet went in.
 
     datagram d S:53 > A:40000 udp data=3000            a packet to be sent in fragments
     fragment d 0-1480                                  octets of its payload; to the end: 1480-
+
+Where a rule leaves a choice, `free` says which (choices.py), and packets that depend on it are
+written by the connection that they belong to, as its first packet has it:
+
+    free 203.0.113.1:5000-5003
+    answer A:5000 > S:53 udp data=9                    from S to what stands for A:5000 there
+    error R icmp 3/1 A:5000 > S:53 udp data=20         about that packet as it left the gateway
 """
 
 import itertools
 import pathlib
 
 import build
-from hosts import side_of
+import choices
+from answers import WITH_PORTS
+from hosts import ADDRESS, host_of, side_of
 from packet import Malformed, Packet
 
 IP4_MORE, IP6_MORE = 0x2000, 1
@@ -54,12 +65,78 @@ class Step:
             self._data = build.l3(self.packet)
         return self._data
 
+    def sent(self, entries):
+        """The step as it is sent to a gateway that has these entries."""
+        return self
+
     def lines(self):
         yield (f'+{self.after:g} ' if self.after else '') + self.text
         if self.differs:
             yield f'    differs {self.differs}'
             yield f'    kernel {self.kernel}'
             yield f'    sluice {self.sluice}'
+
+
+def entry_of(packet, entries):
+    """The entry whose original direction a packet has, or None."""
+    ends = ADDRESS[packet.src], ADDRESS[packet.dst]
+    for e in entries:
+        d = e.directions[0]
+        if e.protocol != packet.protocol or (d.src, d.dst) != ends:
+            continue
+        if packet.protocol in WITH_PORTS and d.ids != (packet.sport, packet.dport):
+            continue
+        if packet.proto == 'icmp' and d.ids[2] != packet.get('id'):
+            continue
+        return e
+    return None
+
+
+class Related(Step):
+    """A packet that goes with a connection, whatever the gateway has made of that. packet: the one
+    in the text, which has the original direction."""
+
+    def far_ends(self, entries):
+        """Ends of the reply tuple, as written, and the ICMP id there."""
+        p = self.packet
+        e = entry_of(p, entries)
+        if e is None:
+            return self._end(p.dst, p.dport), self._end(p.src, p.sport), p.get('id')
+        d = e.directions[1]
+        src, dst = host_of(d.src, p.dst), host_of(d.dst, 'S')
+        if p.protocol in WITH_PORTS:
+            return self._end(src, d.ids[0]), self._end(dst, d.ids[1]), 0
+        return src, dst, d.ids[2] if p.proto == 'icmp' else 0
+
+    @staticmethod
+    def _end(host, port):
+        return host if port is None else f'{host}:{port}'
+
+    def words(self, ident):
+        """Of the packet what follows its ends."""
+        return [f'id={ident}' if word.startswith('id=') else word
+                for word in self.packet.text.split()[3:]]
+
+
+class Answering(Related):
+    def sent(self, entries):
+        src, dst, ident = self.far_ends(entries)
+        return Step(Packet(' '.join([src, '>', dst, *self.words(ident)])), self.after)
+
+
+class Error(Related):
+    """head: its source, `icmp`, its type and fields."""
+
+    def __init__(self, head, packet, after, text):
+        super().__init__(packet, after, text)
+        self.head = head
+
+    def sent(self, entries):
+        src, dst, ident = self.far_ends(entries)
+        inner = ' '.join([dst, '>', src, *self.words(ident)])
+        source, *rest = self.head.split()
+        return Step(Packet(f'{source} > {dst.split(":")[0]} {" ".join(rest)} [{inner}]'),
+                    self.after)
 
 
 class Scenario:
@@ -69,7 +146,8 @@ class Scenario:
         self.name, self.source, self.line = name, source, line
         # The kernel keeps fragments that wait for others: no two scenarios share identifications.
         self.first_ident = next(self._made) * 16
-        self.about, self.knobs, self.rules, self.needs = [], {}, [], []
+        self.about, self.knobs, self.rules, self.needs, self.free = [], {}, [], [], []
+        self.addresses = []
         self.invalid = 'drop'
         self.datagrams = {}
         self.steps = []
@@ -82,6 +160,8 @@ class Scenario:
             lines.append(f'invalid {self.invalid}')
         lines += [f'rule {chain} {text}' for chain, text in self.rules]
         lines += [f'needs {what}' for what in self.needs]
+        lines += [f'address {text}' for text in self.addresses]
+        lines += [f'free {one.text}' for one in self.free]
         lines += [f'datagram {name} {packet}' for name, packet in self.datagrams.items()]
         for step in self.steps:
             lines += step.lines()
@@ -92,11 +172,18 @@ class Scenario:
         """Whether what comes out is compared as whole datagrams, since fragments go in."""
         return bool(self.datagrams)
 
+    @property
+    def rejects(self):
+        """Whether the gateway may answer by itself."""
+        return any('reject' in text for _, text in self.rules)
+
     def replaced(self, steps):
         """The same with other steps."""
         other = Scenario(self.name, self.source, self.line)
         other.knobs, other.rules, other.invalid = self.knobs, self.rules, self.invalid
         other.about, other.needs, other.datagrams = self.about, self.needs, self.datagrams
+        other.free, other.addresses = self.free, self.addresses
+        other.first_ident = self.first_ident
         other.steps = list(steps)
         return other
 
@@ -171,6 +258,10 @@ class Reader:
                 now.rules.append(tuple(rest.split(' ', 1)))
             case 'needs':
                 now.needs.append(rest)
+            case 'address':
+                now.addresses.append(rest)
+            case 'free':
+                now.free.append(choices.Free(rest))
             case 'invalid':
                 now.invalid = {'pass': 'pass', 'drop': 'drop'}[rest]
             case 'datagram':
@@ -192,6 +283,12 @@ class Reader:
             step = fragment(now, name, span)
             step.after = after
             return step
+        if word == 'answer':
+            return Answering(Packet(rest), after, text)
+        if word == 'error':
+            words = rest.split()
+            at = words.index('>') - 1
+            return Error(' '.join(words[:at]), Packet(' '.join(words[at:])), after, text)
         return Step(Packet(text), after)
 
 
