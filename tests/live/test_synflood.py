@@ -200,8 +200,8 @@ def server_first(site):
 def refused(site):
     """The client learns of a closed port by a RST that it takes, and no entry is left."""
     client = site.inside.socket(socket.AF_INET, socket.SOCK_STREAM)
-    client.connect(('10.0.0.2', 9999))
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(ConnectionResetError):  # in the one call or the other
+        client.connect(('10.0.0.2', 9999))
         client.recv(1)
     return site.gateway.json('conntrack count netns office dport 9999')['count']
 
