@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-((${#which[@]})) || which=(table path connlimit netns isolation ehash)
+((${#which[@]})) || which=(table path nat connlimit netns isolation ehash)
 
 NR=/proc/sys/vm/nr_hugepages
 before=

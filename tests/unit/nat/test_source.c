@@ -146,6 +146,107 @@ test_full_refuses_and_room_comes_back(void **state)
 	}
 }
 
+static uint32_t
+claim(struct nat_sources *s, uint16_t sport, uint16_t port, enum nat_claim want)
+{
+	struct nat_mapping m = mapping(port);
+	struct tuple like = flow(1, sport), key;
+	uint32_t ref = 0;
+
+	m.pool = 3;
+	nat_source_key_of_pool(&key, &like, m.pool);
+	assert_int_equal(nat_source_claim(s, &key, &like, &m, &ref), want);
+	if (want == NAT_CLAIM_HAD)
+		assert_int_not_equal(m.port, rte_cpu_to_be_16(port));
+	return ref;
+}
+
+static uint32_t
+inside(struct nat_sources *s, uint16_t port)
+{
+	struct tuple of = flow(1, 0), end, key;
+	struct nat_mapping m = mapping(port), found;
+	uint32_t ref;
+
+	nat_source_end(&end, &of, &m.addr, m.port);
+	ref = nat_source_inside(s, &end, &key, &found);
+	if (ref != 0)
+		assert_true(found.pool == 3 && found.port == m.port && key.dport == 3);
+	return ref;
+}
+
+static void
+test_an_exclusive_end_is_one_sources(void **state)
+{
+	struct nat_sources *s = *state;
+	struct nat_source_gone gone;
+	uint32_t a, b, again;
+
+	assert_int_equal(inside(s, 1000), 0);
+	a = claim(s, 7, 1000, NAT_CLAIM_MADE);
+	claim(s, 8, 1000, NAT_CLAIM_TAKEN);
+	b = claim(s, 8, 1001, NAT_CLAIM_MADE);
+	again = claim(s, 7, 1002, NAT_CLAIM_HAD);
+	assert_int_equal(again, a);
+	assert_int_equal(inside(s, 1000), a);
+	assert_int_equal(inside(s, 1002), 0);
+	assert_false(put(s, a));
+	assert_false(put(s, a));
+	assert_true(nat_source_put(s, a, &gone));
+	assert_true(gone.exclusive && gone.pool == 3 && gone.end.dport == RTE_BE16(1000));
+	assert_int_equal(inside(s, 1000), 0);
+	a = claim(s, 9, 1000, NAT_CLAIM_MADE);
+	assert_true(put(s, a) && put(s, b));
+	assert_int_equal(nat_sources_used(s), 0);
+}
+
+static void
+test_a_permit_keeps_its_mapping(void **state)
+{
+	struct nat_sources *s = *state;
+	struct tuple f = flow(1, 7), key, permit;
+	struct nat_source_gone gone;
+	struct nat_mapping m;
+	uint32_t a = claim(s, 7, 1000, NAT_CLAIM_MADE), p, again;
+
+	nat_source_key_of_pool(&key, &f, 3);
+	nat_source_key_permit(&permit, &key, &f.dst);
+	assert_int_equal(nat_source_hold(s, &permit, &m), 0);
+	p = nat_source_permit(s, &permit, a);
+	assert_int_not_equal(p, 0);
+	again = nat_source_permit(s, &permit, claim(s, 7, 1001, NAT_CLAIM_HAD));
+	assert_int_equal(again, p);
+	assert_int_equal(nat_sources_used(s), 2);
+	assert_false(put(s, p));
+	assert_true(nat_source_put(s, p, &gone));
+	assert_true(!gone.exclusive && gone.mapping == a);
+	assert_true(put(s, gone.mapping));
+	assert_int_equal(nat_sources_used(s), 0);
+}
+
+static void
+test_growth_keeps_what_there_is(void **state)
+{
+	struct nat_sources *s = *state;
+	uint32_t ref[4000], max;
+	struct sl_err err;
+	unsigned int i, n = 0;
+
+	for (max = MAX; max < 4000; max *= 5) {
+		assert_int_equal(nat_sources_grow(s, max, &err), 0);
+		for (; n < max; n++)
+			ref[n] = claim(s, (uint16_t)n, (uint16_t)(n + 1), NAT_CLAIM_MADE);
+		claim(s, 9999, 9999, NAT_CLAIM_FULL);
+	}
+	assert_int_equal(nat_sources_grow(s, 4000, &err), 0);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(inside(s, (uint16_t)(i + 1)), ref[i]);
+		assert_false(put(s, ref[i]));
+		assert_true(put(s, ref[i]));
+	}
+	assert_int_equal(nat_sources_used(s), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -156,6 +257,9 @@ main(void)
 		TEST(test_first_mapping_stays_until_last_reference),
 		TEST(test_namespaces_are_apart),
 		TEST(test_full_refuses_and_room_comes_back),
+		TEST(test_an_exclusive_end_is_one_sources),
+		TEST(test_a_permit_keeps_its_mapping),
+		TEST(test_growth_keeps_what_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
