@@ -10,7 +10,7 @@ usage()
 {
 	cat <<-END
 	usage: tests/bench/run.sh [--quick] [--hugepages] [--json DIR] [table] [path]
-	                          [connlimit] [netns] [isolation] [ehash]
+	                          [nat] [connlimit] [netns] [isolation] [ehash]
 	Builds in build/ and runs the named benchmarks, all when none is named. The machine should
 	have nothing else to do. About twelve minutes; with --quick a minute.
 	  --quick      small sizes and short rounds: shows that all works, not how fast it is
@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
 		json=$2
 		shift
 		;;
-	table | path | connlimit | netns | isolation | ehash) which+=("$1") ;;
+	table | path | nat | connlimit | netns | isolation | ehash) which+=("$1") ;;
 	-h | --help)
 		usage
 		exit 0
