@@ -163,8 +163,8 @@ static int
 check_sense(const struct ct_match *m, struct sl_err *err)
 {
 	const struct filter_sense sense = {
-		.family = {m->family, m->src.family, m->dst.family, m->reply_src.family,
-			m->reply_dst.family},
+		.family = {m->family, m->src.family, m->dst.family},
+		.reply_family = {m->reply_src.family, m->reply_dst.family},
 		.proto = m->proto,
 		.by_proto = (m->fields & BY_PROTO) != 0,
 		.by_port = (m->fields & (BY_SPORT | BY_DPORT)) != 0,

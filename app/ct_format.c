@@ -85,6 +85,18 @@ struct format {
 	uint64_t now_ns;
 };
 
+/* Of NAT64 each direction says which it is of. */
+static void
+add_families(json_t *o, const struct ct_entry *e)
+{
+	static const char *const names[] = {"orig", "reply"};
+	unsigned int d;
+
+	for (d = 0; d < 2; d++)
+		json_object_set_new(json_object_get(o, names[d]), "family",
+			json_string(ct_tuple(e, d)->family == TUPLE_IPV6 ? "ipv6" : "ipv4"));
+}
+
 static json_t *
 format_entry(const struct ct_view *v, const struct format *f)
 {
@@ -100,6 +112,8 @@ format_entry(const struct ct_view *v, const struct format *f)
 		(json_int_t)(v->left_ms / (int)SL_MSEC_PER_SEC), "status", status_list(e->status),
 		"mark", (json_int_t)e->mark, "zone", t->zone, "helper", "orig",
 		direction(&e->orig, f->acct), "reply", direction(&e->reply, f->acct));
+	if (o != NULL && e->orig.tuple.family != e->reply.tuple.family)
+		add_families(o, e);
 	if (o != NULL && f->timestamp && f->now_ns >= e->start_ns)
 		add(o, "delta-time", (f->now_ns - e->start_ns) / SL_NSEC_PER_SEC);
 	return o;

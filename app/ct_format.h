@@ -12,6 +12,7 @@
  * {"netns","family","proto","protonum","state","timeout","status":[...],"mark","zone","helper",
  * "orig":{"src","dst","sport","dport","packets","bytes"},"reply":{...}}
  *
+ * "family" in both directions where they are of different ones (NAT64);
  * `type`, `code`, `id` instead of ports for ICMP; `srckey`, `dstkey` for GRE; neither where the
  * protocol has none. Counters only where the namespace counts (nf_conntrack_acct), "delta-time"
  * only where it keeps start times (nf_conntrack_timestamp). NULL: no memory.

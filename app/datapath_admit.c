@@ -23,20 +23,29 @@ refuse(struct worker *w, struct pkt *p, enum sl_drop reason)
 	return CT_DROP;
 }
 
+/* With NAT64 the statement says all, the new source, too. */
 static enum ct_verdict
-prerouting(struct worker *w, struct pkt *p, struct rules_packet *k)
+prerouting(struct worker *w, struct pkt *p, struct rules_packet *k,
+	struct translate_source *src)
 {
 	struct rules_result r;
+	enum ct_verdict v;
 
 	datapath_eval(w, RULE_PREROUTING, k, &r);
 	if (r.verdict == RULES_DROP)
 		return refuse(w, p, r.reason);
-	if ((r.verdict == RULES_NAT ? translate_dst(w, p, r.item->nat) : translate_inbound(w, p)) !=
-		CT_OK)
-		return CT_DROP;
-	if (p->ct->status & CT_DST_NAT)
+	if (r.verdict != RULES_NAT) {
+		v = translate_inbound(w, p);
+	} else if (unlikely(r.item->nat->type == RULE_NAT64)) {
+		src->nat = r.item->nat;
+		src->use = r.object;
+		v = datapath_nat64_admit(w, p, r.item->nat);
+	} else {
+		v = translate_dst(w, p, r.item->nat);
+	}
+	if (v == CT_OK && p->ct->status & CT_DST_NAT)
 		rules_view(k);
-	return CT_OK;
+	return v;
 }
 
 /*
@@ -96,7 +105,7 @@ ask_rules(struct worker *w, struct pkt *p, struct translate_source *src)
 
 	k.admission = true;
 	rules_view(&k);
-	if (rs->nat && prerouting(w, p, &k) != CT_OK)
+	if (rs->nat && prerouting(w, p, &k, src) != CT_OK)
 		return CT_DROP;
 	if (ends_here(p))
 		return refuse(w, p, SL_DROP_OWN_ADDRESS);
@@ -109,7 +118,7 @@ ask_rules(struct worker *w, struct pkt *p, struct translate_source *src)
 		if (r.verdict == RULES_DROP)
 			return refuse(w, p, r.reason);
 	}
-	if (rs->nat && postrouting(w, p, &k, src) != CT_OK)
+	if (rs->nat && src->nat == NULL && postrouting(w, p, &k, src) != CT_OK)
 		return CT_DROP;
 	ct_verdict_set(p, false, ruleset_stamp(rs, false));
 	return CT_OK;

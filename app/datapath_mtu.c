@@ -14,6 +14,7 @@
 #include "frag.h"
 #include "icmp_error.h"
 #include "link.h"
+#include "nat64.h"
 
 #define IP6_MTU_MIN 1280u /* RFC 8200 5: no link has less */
 
@@ -55,6 +56,9 @@ datapath_too_big(struct worker *w, struct pkt *p)
 		.code = ip6 ? 0 : ICMP_CODE_FRAG_NEEDED};
 	uint32_t mtu = mtu_of(p), first;
 
+	/* With NAT64 it changes its length first. */
+	if (p->ct != NULL && nat64_translated(p->ct))
+		return;
 	if (longest(p, &first) <= mtu || may_fragment(p))
 		return;
 	e.word = mtu;
@@ -104,19 +108,21 @@ datapath_fragment(struct worker *w, struct pkt *p)
 	uint16_t l2_len = (uint16_t)(RTE_ETHER_HDR_LEN + p->n_tags * RTE_VLAN_HLEN);
 	struct rte_mbuf *piece[PIECES_MAX], *m = p->mbuf;
 	uint8_t l2[RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN];
+	uint32_t mtu = p->late ? datapath_nat64_piece() : p->out->mtu;
 	struct pkt part = *p;
 	int n = -1, i;
 
 	memcpy(l2, rte_pktmbuf_mtod(m, const uint8_t *), l2_len);
 	if (strip_frame(m, l2_len))
-		n = rte_ipv4_fragment_packet(m, piece, PIECES_MAX, p->out->mtu, w->gw->pool,
+		n = rte_ipv4_fragment_packet(m, piece, PIECES_MAX, (uint16_t)mtu, w->gw->pool,
 			w->gw->pool);
 	rte_pktmbuf_free(m);
 	if (n < 0)
 		datapath_drop(w, p, SL_DROP_TOO_BIG);
 	for (i = 0; i < n; i++) {
 		part.mbuf = piece[i];
-		if (finish_piece(piece[i], l2, l2_len)) {
+		if (finish_piece(piece[i], l2, l2_len) &&
+			(!p->late || datapath_nat64_header(&part, l2_len))) {
 			datapath_emit_frame(w, &part);
 		} else {
 			datapath_drop(w, &part, SL_DROP_TX_HEADROOM);

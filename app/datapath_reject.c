@@ -13,6 +13,7 @@
 #include "answer.h"
 #include "icmp_error.h"
 #include "link_address.h"
+#include "siit.h"
 #include "tcp_reset.h"
 
 /* Codes of a destination unreachable, by enum rule_icmpx. */
@@ -57,6 +58,17 @@ source(const struct pkt *p)
 	return a != NULL ? a->addr : answer_dst(p);
 }
 
+/* An IPv4 packet of a NAT64 connection, which the rules see as one of IPv6. */
+static void
+as_ip4(struct icmp_error *e)
+{
+	e->type = ICMP6_UNREACHABLE;
+	if (siit_error_type(TUPLE_IPV6, &e->type, &e->code))
+		return;
+	e->type = ICMP_UNREACHABLE;
+	e->code = icmpx_code[RULE_ICMPX_ADMIN_PROHIBITED][0];
+}
+
 static struct icmp_error
 unreachable(const struct pkt *p, const struct rule_reject *reject)
 {
@@ -66,6 +78,8 @@ unreachable(const struct pkt *p, const struct rule_reject *reject)
 
 	if (reject->type == RULE_REJECT_ICMPX)
 		e.code = icmpx_code[reject->code][ip6];
+	else if (reject->type == RULE_REJECT_ICMPV6 && !ip6)
+		as_ip4(&e);
 	return e;
 }
 

@@ -12,6 +12,12 @@
 /* A packet of no known connection: may it start one? As ct_begin() and ct_commit(). */
 enum ct_verdict datapath_admit(struct worker *w, struct pkt *p);
 
+/* ---- datapath_nat64.c ---- */
+
+/* Prerouting has come to a `nat64` statement for the embryo: its destination becomes the IPv4 host.
+ * CT_OK; CT_DROP with pkt.reason: the embryo was given back. */
+enum ct_verdict datapath_nat64_admit(struct worker *w, struct pkt *p, const struct rule_nat *n);
+
 /* ---- datapath_rules.c ---- */
 
 /* The rules of the packet's namespace, which it has for all of its way. */

@@ -38,6 +38,21 @@ void datapath_too_big(struct worker *w, struct pkt *p);
 /* Sends an IPv4 packet, or one fragment, in pieces that fit p->out. p->mbuf is gone then. */
 void datapath_fragment(struct worker *w, struct pkt *p);
 
+/* ---- datapath_nat64.c ---- */
+
+/* Translates a tracked packet of a NAT64 connection, or drops it. */
+void datapath_nat64(struct worker *w, struct pkt *p);
+
+/* With pkt.late: gives p->mbuf, one frame of what is translated, the header that it is to have, and
+ * sends it, in pieces where it must. p->mbuf is gone then. */
+void datapath_nat64_emit(struct worker *w, struct pkt *p);
+
+/* Just the header; false, with pkt.reason: no room for it. */
+bool datapath_nat64_header(struct pkt *p, uint16_t l3_off);
+
+/* How long pieces of IPv4 may be that become fragments of IPv6. */
+uint32_t datapath_nat64_piece(void);
+
 /* ---- datapath_own.c ---- */
 
 /* A packet with PKT_ARP or PKT_ND: answered (out is set), taken or dropped, or left as it is. */

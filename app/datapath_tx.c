@@ -195,11 +195,14 @@ emit_fragments(struct worker *w, const struct pkt *datagram)
 	while (!(datagram->flags & PKT_DROPPED) &&
 		(p.mbuf = frag_train_next(datagram->train, &tags)) != NULL) {
 		p.flags = datagram->flags;
+		p.late = datagram->late;
 		p.n_tags = tags.n;
 		p.tpid = tags.tpid;
 		p.outer_tci = tags.outer_tci;
 		p.inner_tci = tags.inner_tci;
-		if (unlikely(too_long(&p, frame_ip_len(&p))))
+		if (unlikely(p.late))
+			datapath_nat64_emit(w, &p);
+		else if (unlikely(too_long(&p, frame_ip_len(&p))))
 			datapath_fragment(w, &p);
 		else
 			datapath_emit_frame(w, &p);
@@ -229,6 +232,8 @@ datapath_emit(struct worker *w, unsigned int n)
 		if (unlikely(p->flags & NOT_AS_IT_IS)) {
 			if (p->train != NULL)
 				emit_fragments(w, p);
+			else if (!(p->flags & PKT_DROPPED))
+				datapath_nat64_emit(w, p);
 			else
 				freed[n_freed++] = p->mbuf;
 			continue;

@@ -13,6 +13,7 @@
 #include "proto.h"
 #include "rules.h"
 #include "ruleset.h"
+#include "siit.h"
 
 /* ---- from the packet ---- */
 
@@ -29,7 +30,8 @@ fill_ip(struct event_rule *l, const struct rules_packet *k)
 
 	l->src = k->src;
 	l->dst = k->dst;
-	if (k->family == TUPLE_IPV4) {
+	/* as it came, which with NAT64 is not as the rules see it */
+	if (k->pkt->tuple.family == TUPLE_IPV4) {
 		l->tos = ip[1];
 		l->id = load16(ip + 4);
 		l->dont_fragment = ip[6] & 0x40;
@@ -38,6 +40,17 @@ fill_ip(struct event_rule *l, const struct rules_packet *k)
 		l->tos = (uint8_t)(ip[0] << 4 | ip[1] >> 4);
 		l->ttl = ip[7];
 	}
+}
+
+/* With NAT64 the rules see another type than came, and this is the code to it. */
+static uint8_t
+icmp_code(const struct rules_packet *k)
+{
+	uint8_t type = k->pkt->icmp_type, code = k->pkt->icmp_code;
+
+	if (k->pkt->flags & PKT_ICMP_ERROR && k->family != k->pkt->tuple.family)
+		(void)siit_error_type(k->pkt->tuple.family, &type, &code);
+	return code;
 }
 
 static void
@@ -58,7 +71,7 @@ fill_transport(struct event_rule *l, const struct rules_packet *k)
 	l->has_type = k->has_type;
 	if (k->has_type) {
 		l->icmp_type = k->icmp_type;
-		l->icmp_code = p->icmp_code;
+		l->icmp_code = icmp_code(k);
 	}
 }
 

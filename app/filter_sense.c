@@ -6,6 +6,7 @@
 
 #include "err.h"
 #include "proto.h"
+#include "tuple.h"
 
 bool
 proto_has_ports(uint8_t proto)
@@ -20,20 +21,33 @@ proto_is_icmp(uint8_t proto)
 	return proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6;
 }
 
+/* The one family that is asked for, 0: any; negative: two. */
+static int
+one_family(const uint8_t *family, unsigned int n)
+{
+	int one = 0;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (family[i] == 0)
+			continue;
+		if (one != 0 && family[i] != one)
+			return -1;
+		one = family[i];
+	}
+	return one;
+}
+
 static int
 check_families(const struct filter_sense *s, struct sl_err *err)
 {
-	uint8_t one = 0;
-	unsigned int i;
+	int orig = one_family(s->family, FILTER_FAMILIES);
+	int reply = one_family(s->reply_family, 2);
 
-	for (i = 0; i < FILTER_FAMILIES; i++) {
-		if (s->family[i] == 0)
-			continue;
-		if (one != 0 && s->family[i] != one)
-			return sl_refuse(
-				err, EINVAL, "family: nothing is both of IPv4 and of IPv6");
-		one = s->family[i];
-	}
+	if (orig < 0 || reply < 0)
+		return sl_refuse(err, EINVAL, "family: nothing is both of IPv4 and of IPv6");
+	if (orig == TUPLE_IPV4 && reply == TUPLE_IPV6)
+		return sl_refuse(err, EINVAL, "family: no IPv6 host answers to one of IPv4");
 	return 0;
 }
 

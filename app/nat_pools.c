@@ -180,12 +180,19 @@ nat_pools_user(const struct nat_pool *pool)
 	return l != NULL ? next_user(l, nat_pool_config(pool)->name, &chain, &i) : NULL;
 }
 
+/* With NAT64 always (RFC 6146 3.5). */
+static bool
+endpoint_independent(const struct rule_nat *n)
+{
+	return n->endpoint_independent || n->type == RULE_NAT64;
+}
+
 static bool
 same_use(const struct rule_nat *a, const struct rule_nat *b)
 {
 	return b != NULL && a->block_size == b->block_size && a->blocks == b->blocks &&
 	       a->deterministic == b->deterministic &&
-	       a->endpoint_independent == b->endpoint_independent && a->filter == b->filter;
+	       endpoint_independent(a) == endpoint_independent(b) && a->filter == b->filter;
 }
 
 /* Rules of one pool hand it out in one way, since else one would give what the other has given. */
@@ -294,7 +301,7 @@ use_of(const struct rule_nat *n, struct nat_pool *pool)
 		.block_size = n->block_size,
 		.blocks = n->block_size != 0 && n->blocks == 0 ? 1 : n->blocks,
 		.deterministic = n->deterministic,
-		.endpoint_independent = n->endpoint_independent,
+		.endpoint_independent = endpoint_independent(n),
 		.filter = (uint8_t)filter_of(n),
 	};
 }

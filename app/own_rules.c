@@ -87,6 +87,16 @@ add_source(struct ranges *all, const struct rule *r, const struct rule_nat *nat)
 	return add(all, &range);
 }
 
+/* Hosts of IPv6 may take those of IPv4 for neighbours. */
+static int
+add_prefix(struct ranges *all, const struct rule *r, const struct rule_nat *nat)
+{
+	struct own_range range = {.lo = nat->lo, .hi = nat->hi, .family = TUPLE_IPV6};
+
+	set_link(&range, r, RULE_IIFNAME);
+	return add(all, &range);
+}
+
 static int
 add_destinations(struct ranges *all, const struct rule *r, const struct rule_match *m, bool wide)
 {
@@ -117,6 +127,8 @@ add_rule(struct ranges *all, const struct rule *r)
 		return 0;
 	if (nat->type == RULE_SNAT || nat->type == RULE_SNAT_PREFIX)
 		return add_source(all, r, nat);
+	if (nat->type == RULE_NAT64)
+		return add_prefix(all, r, nat);
 	if (nat->type != RULE_DNAT && nat->type != RULE_DNAT_PREFIX)
 		return 0;
 	for (i = 0; i < r->n && ret == 0; i++) {

@@ -32,7 +32,7 @@ static const struct {
 	[RULE_SNAT_PREFIX] = {"snat prefix", true},
 	[RULE_DNAT_PREFIX] = {"dnat prefix", true},
 	[RULE_SNAT_POOL] = {"snat to pool", true},
-	[RULE_NAT64] = {"nat64", false},
+	[RULE_NAT64] = {"nat64", true},
 };
 
 int

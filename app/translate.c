@@ -12,6 +12,7 @@
 #include "forget.h"
 #include "link.h"
 #include "link_address.h"
+#include "nat64.h"
 #include "nat_pools.h"
 #include "rule.h"
 #include "station.h"
@@ -234,7 +235,9 @@ translate_burst(struct worker *w, struct pkt *p, unsigned int n)
 	for (; p < end; p++) {
 		if (p->flags & PKT_DROPPED || p->ct == NULL || !translate_on(p->ns))
 			continue;
-		if (unlikely(!station_write(w, p) || !nat_rewrite(t, p)))
+		if (unlikely(nat64_translated(p->ct)))
+			datapath_nat64(w, p);
+		else if (unlikely(!station_write(w, p) || !nat_rewrite(t, p)))
 			datapath_drop(w, p, p->reason);
 	}
 }

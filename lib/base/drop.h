@@ -75,7 +75,7 @@
 	/* transmit */                                                                             \
 	X(TOO_BIG, "too-big", "longer than the egress link's MTU, and not to be fragmented")       \
 	X(TX_FULL, "tx-full", "the port took no more packets")                                     \
-	X(TX_HEADROOM, "tx-headroom", "no room in the buffer for the egress link's VLAN tags")     \
+	X(TX_HEADROOM, "tx-headroom", "no buffer, or no room in it, for longer headers")           \
 	/* INVALID, by reason */                                                                   \
 	X(INV_L4_TRUNCATED, "invalid-l4-truncated", "transport header is cut or lies on length")   \
 	X(INV_NO_L4, "invalid-no-l4", "IPv6 packet that says that no header follows")              \

@@ -40,6 +40,7 @@ init(struct nat *nat, const struct nat_config *config, struct sl_err *err)
 		nat->thread[i].ct = ct_thread(config->ct, i);
 		nat->thread[i].index = i;
 		nat->thread[i].random[1] = i;
+		nat->thread[i].ip_id = (uint16_t)i;
 	}
 	for (i = 0; i < NAT_IP_IDS; i++)
 		nat->ip_id[i] = (uint16_t)nat_random(&nat->thread[0]);

@@ -18,6 +18,7 @@ struct nat_thread {
 	struct nat *nat;
 	struct ct_thread *ct;
 	unsigned int index;
+	uint16_t ip_id; /* of the last datagram of NAT64 in one piece, host order */
 	uint64_t random[6]; /* what the next number is a hash of: a counter, and whose it is */
 } __rte_cache_aligned;
 
@@ -126,6 +127,11 @@ enum ct_verdict nat_bind_pool(struct nat_search *s, const struct nat_request *r)
 
 /* Gives back references, with all that goes with them. 0 is left alone. */
 void nat_put_source(struct nat_thread *t, uint32_t ref);
+
+/* ---- rewrite.c ---- */
+
+/* The identification, in network order, of a datagram in fragments that is of that tuple now. */
+rte_be16_t nat_ip_id(struct nat *nat, const struct tuple *t);
 
 /* ---- rewrite_inner.c ---- */
 

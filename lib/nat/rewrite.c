@@ -142,17 +142,26 @@ write_packet(struct pkt *p, const struct tuple *to)
  * Fragments of several hosts that have the same source now must not have the same identification
  * (RFC 6864), so they are numbered here. Called after the addresses are written.
  */
+rte_be16_t
+nat_ip_id(struct nat *nat, const struct tuple *t)
+{
+	struct tuple key = {
+		.family = TUPLE_IPV4, .proto = t->proto, .src = t->src, .dst = t->dst};
+	uint16_t *counter = &nat->ip_id[sl_hash(&nat->hasher, &key) % NAT_IP_IDS];
+
+	return rte_cpu_to_be_16(__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED));
+}
+
 static void
 number_datagram(struct nat *nat, struct pkt *p)
 {
 	struct rte_ipv4_hdr *ih = (struct rte_ipv4_hdr *)(void *)p->l3;
-	struct tuple key = {.family = TUPLE_IPV4, .proto = p->proto};
-	uint16_t id, *counter;
+	struct tuple t = {.proto = p->proto};
+	rte_be16_t id;
 
-	key.src.w[0] = ih->src_addr;
-	key.dst.w[0] = ih->dst_addr;
-	counter = &nat->ip_id[sl_hash(&nat->hasher, &key) % NAT_IP_IDS];
-	id = rte_cpu_to_be_16(__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED));
+	t.src.w[0] = ih->src_addr;
+	t.dst.w[0] = ih->dst_addr;
+	id = nat_ip_id(nat, &t);
 	ih->hdr_checksum = csum_adjust(ih->hdr_checksum, csum_diff16(ih->packet_id, id));
 	ih->packet_id = id;
 }

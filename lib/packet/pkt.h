@@ -79,12 +79,17 @@ struct pkt {
 	uint8_t ct_dir;       /* 0 original, 1 reply: direction of the packet itself */
 	uint8_t ct_state_old; /* protocol state before and after, for the trace */
 	uint8_t ct_state_new;
-	bool frag_more;       /* PKT_FRAGMENT: the M bit */
+	union {
+		bool frag_more; /* PKT_FRAGMENT: the M bit */
+		bool late;      /* behind translation: the tuple is that of the packet as it is to
+				 * be; of the IP version of it each frame gets its header as it
+				 * leaves */
+	};
 	uint32_t ct_ref;      /* conntrack's own, between the stages of a lookup */
 	uint16_t frag_off;    /* PKT_FRAGMENT: in bytes */
 	uint16_t ct_status;   /* with rules: entry.status when it was tracked */
 	union {
-		uint32_t frag_id; /* PKT_FRAGMENT: as on the wire */
+		uint32_t frag_id; /* PKT_FRAGMENT: host order; late: in network order */
 		struct {          /* no PKT_FRAGMENT */
 			bool zone_set;       /* a rule of raw chose tuple.zone and: */
 			uint16_t zone_reply; /* zone of the answers' tuple */

@@ -318,6 +318,20 @@ siit_read_ip6(struct siit_header *h, const void *ip, uint32_t avail)
 	h->df = !h->fragment && sizeof(struct rte_ipv4_hdr) + h->payload > SIIT_DF_ABOVE;
 }
 
+bool
+siit_fragmentable(const struct pkt *p)
+{
+	struct siit_header h;
+
+	if (p->tuple.family == TUPLE_IPV4)
+		return !(((const struct rte_ipv4_hdr *)p->l3)->fragment_offset &
+			 RTE_BE16(RTE_IPV4_HDR_DF_FLAG));
+	if (p->train != NULL || siit_length(p) <= SIIT_DF_ABOVE)
+		return true;
+	siit_read_ip6(&h, p->l3, p->l3_len);
+	return h.fragment;
+}
+
 /* Cuts off what is behind the packet, if all of it is in the last segment. */
 static void
 trim(struct rte_mbuf *m, uint32_t len)

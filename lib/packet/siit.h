@@ -87,6 +87,10 @@ siit_length(const struct pkt *p)
 	return p->ip_bytes - p->l3_len + (p->tuple.family == TUPLE_IPV4 ? 40u : 20u);
 }
 
+/* Whether a sound packet may be fragmented on its way in the other version: of IPv6, what is short,
+ * or has been by its sender. */
+bool siit_fragmentable(const struct pkt *p);
+
 /* ---- ICMP errors ---- */
 
 /* What an error's type and code become. False: it has no counterpart, and is to be dropped. */

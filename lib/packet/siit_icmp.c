@@ -21,6 +21,8 @@
 #define TCP_SUM_AT  16u
 #define UDP_SUM_AT  6u
 #define ICMP_SUM_AT 2u
+#define SCTP_SUM_AT 8u
+#define SCTP_LEN    12u
 #define ICMP_ID_AT  4u
 
 #define IP6_MTU_MIN  1280u
@@ -310,6 +312,12 @@ inner_transport(const struct error *x, uint8_t *l4, uint32_t len)
 		siit_put16(l4 + TCP_SUM_AT, csum_adjust(siit_get16(l4 + TCP_SUM_AT), diff));
 	else if (to->proto == IPPROTO_UDP || to->proto == IPPROTO_UDPLITE)
 		siit_put16(l4 + UDP_SUM_AT, csum_adjust_udp(siit_get16(l4 + UDP_SUM_AT), diff));
+	else if (to->proto == IPPROTO_SCTP && len == x->inner.payload && len >= SCTP_LEN) {
+		uint32_t crc = csum_sctp_inner(l4, len);
+
+		/* of a packet that is cut it cannot be made right */
+		memcpy(l4 + SCTP_SUM_AT, &crc, sizeof(crc));
+	}
 }
 
 /* ---- writing ---- */

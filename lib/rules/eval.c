@@ -268,6 +268,12 @@ reject_fits(const struct rule_reject *reject, const struct rules_packet *k)
 	}
 }
 
+static bool
+in_prefix(const struct rule_nat *nat, const struct tuple_addr *a)
+{
+	return memcmp(&nat->lo, a, sizeof(*a)) <= 0 && memcmp(a, &nat->hi, sizeof(*a)) <= 0;
+}
+
 /* A verdict, if it is for this packet. */
 static bool
 decide(const struct rule *r, const struct rule_item *it, const struct rules_packet *k,
@@ -288,6 +294,8 @@ decide(const struct rule *r, const struct rule_item *it, const struct rules_pack
 		break;
 	default:
 		if (k->family == 0 || (it->nat->family != 0 && it->nat->family != k->family))
+			return false;
+		if (it->nat->type == RULE_NAT64 && !in_prefix(it->nat, &k->dst))
 			return false;
 		out->verdict = RULES_NAT;
 		out->object = r->live->object[it - r->item];

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "err.h"
 #include "rule_parse.h"
 #include "rule_words.h"
+#include "siit.h"
 
 static struct rule_nat *
 add_nat(struct rule_parse *p, enum rule_nat_type type)
@@ -303,6 +305,7 @@ parse_nat64(struct rule_parse *p)
 {
 	struct rule_nat *nat = add_nat(p, RULE_NAT64);
 	size_t from = p->x.at;
+	struct sl_err err;
 	int ret;
 
 	if (nat == NULL)
@@ -311,7 +314,10 @@ parse_nat64(struct rule_parse *p)
 	if (p->family == TUPLE_IPV4)
 		return parse_settle_family(p, TUPLE_IPV6, from, p->x.at);
 	ret = parse_expect(p, "prefix");
+	from = p->x.at;
 	ret = ret == 0 ? parse_prefix(p, nat) : ret;
+	if (ret == 0 && siit_prefix_valid(&nat->lo, nat->prefix, &err) < 0)
+		return parse_refuse_at(p, from, p->x.at, "%s", err.msg);
 	ret = ret == 0 ? parse_expect(p, "to") : ret;
 	return ret == 0 ? parse_pool(p, nat) : ret;
 }

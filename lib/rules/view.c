@@ -2,7 +2,8 @@
 /*
  * A packet as rules see it: the destination after its translation, the source before, in both
  * directions. So of a connection the source is that of the direction's tuple, and the destination
- * the source of the other's, from where the answers come.
+ * the source of the other's, from where the answers come. Of NAT64 they see the packets that the
+ * IPv6 side has.
  */
 #include <netinet/in.h>
 
@@ -11,6 +12,10 @@
 #include <rte_tcp.h>
 
 #include "ruleset.h"
+#include "siit.h"
+
+#define ICMP6_ECHO_REQUEST 128
+#define ICMP6_ECHO_REPLY   129
 
 /* What the parser refused may end anywhere. */
 static bool
@@ -69,6 +74,35 @@ view_transport(struct rules_packet *k)
 		k->icmp_type = p->l4[0];
 }
 
+/* ICMP of IPv4 is seen as what it becomes. */
+static void
+view_icmp6(struct rules_packet *k)
+{
+	uint8_t code = k->pkt->icmp_code;
+
+	if (k->proto != IPPROTO_ICMP)
+		return;
+	k->proto = IPPROTO_ICMPV6;
+	if (!(k->pkt->flags & PKT_ICMP_ERROR))
+		k->icmp_type = k->icmp_type == 0 ? ICMP6_ECHO_REPLY : ICMP6_ECHO_REQUEST;
+	else if (k->has_type)
+		k->has_type = siit_error_type(TUPLE_IPV4, &k->icmp_type, &code);
+}
+
+/* A connection between IP versions is seen from the side of IPv6, both ways. */
+static void
+view_nat64(struct rules_packet *k, const struct tuple *far)
+{
+	if (k->family == TUPLE_IPV6)
+		return;
+	k->family = TUPLE_IPV6;
+	k->src = far->dst;
+	k->dst = far->src;
+	if (k->has_ports)
+		k->dport = rte_be_to_cpu_16(far->sport);
+	view_icmp6(k);
+}
+
 /* The far end of a translated connection. An error goes to it as the packets do, but what it says
  * of ports is inside. */
 static void
@@ -78,6 +112,10 @@ view_translated(struct rules_packet *k)
 
 	if (!ct_far_end(k->pkt, &far))
 		return;
+	if (unlikely(k->pkt->ct->status & CT_NAT64)) {
+		view_nat64(k, &far);
+		return;
+	}
 	k->dst = far.src;
 	if (k->has_ports)
 		k->dport = rte_be_to_cpu_16(far.sport);

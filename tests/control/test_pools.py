@@ -169,3 +169,34 @@ def test_lookup_refused(t1, params, says):
     t1.ok('nat.pool.add', netns='t1', name='a', addresses=['203.0.113.1'])
     params = {'netns': 't1', 'address': '203.0.113.1', 'port': 1} | params
     assert says in t1.error('nat.lookup', **params)['message']
+
+
+NAT64 = 'nat64 prefix 2001:db8:64::/96 to pool v4'
+
+
+@pytest.mark.parametrize('chain, rule, says', [
+    ('prerouting', 'nat64 prefix 2001:db8:64::/96 to pool none', 'no pool "none"'),
+    ('prerouting', 'nat64 prefix 2001:db8:64::/96 to pool v6', 'is of IPv6'),
+    ('prerouting', 'nat64 prefix 2001:db8:64::/95 to pool v4', '32, 40, 48, 56, 64 or 96'),
+    ('prerouting', 'nat64 prefix 2001:db8:64:0:100::/96 to pool v4', 'bits 64 to 71'),
+    ('prerouting', 'nat64 prefix 192.0.2.0/24 to pool v4', 'an IPv6 address'),
+    ('prerouting', 'ip saddr 192.0.2.1 ' + NAT64, 'IPv4'),
+    ('postrouting', NAT64, 'prerouting'),
+    ('postrouting', 'snat to pool v4', 'handed out otherwise'),
+    ('postrouting', 'snat to pool v4 block-size 512', 'handed out otherwise'),
+])
+def test_nat64_refused(t1, chain, rule, says):
+    t1.ok('nat.pool.add', netns='t1', name='v4', addresses=['203.0.113.1'])
+    t1.ok('nat.pool.add', netns='t1', name='v6', addresses=['2001:db8::1'])
+    t1.ok('rule.add', netns='t1', chain='prerouting', rule=NAT64)
+    message = t1.error('rule.add', netns='t1', chain=chain, rule=rule)['message']
+    assert says in message and '\n' not in message
+    assert rules(t1) == [NAT64]
+
+
+def test_nat64_beside_endpoint_independent_translation(t1):
+    """IPv4 hosts may share the pool, if it is handed out to them as it is to those of IPv6."""
+    t1.ok('nat.pool.add', netns='t1', name='v4', addresses=['203.0.113.1'])
+    t1.ok('rule.add', netns='t1', chain='prerouting', rule=NAT64)
+    t1.ok('rule.add', netns='t1', chain='postrouting', rule='snat to pool v4 endpoint-independent')
+    assert 'rule' in t1.error('nat.pool.delete', netns='t1', name='v4')['message']

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'config'
 
 # Those that run between interfaces eth1 and eth2, or make their own.
-NEEDS_INTERFACES = ['gateway.conf', 'af-xdp.conf', 'tap.conf']
+NEEDS_INTERFACES = ['gateway.conf', 'af-xdp.conf', 'tap.conf', 'nat64.conf']
 
 IN_NAMESPACE = ['unshare', '--net', '--', 'sh', '-c', """
 for i in 1 2; do
