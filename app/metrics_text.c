@@ -264,6 +264,7 @@ ct_gauge_memory(struct metrics_text *t, const struct family *f)
 	sample(t, f, "part", "entries", m.pool_present);
 	sample(t, f, "part", "buckets", m.lines_present);
 	sample(t, f, "part", "walk", m.walk_present);
+	sample(t, f, "part", "own_tables", m.own_present);
 }
 
 /* ---- process ---- */

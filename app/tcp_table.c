@@ -171,7 +171,8 @@ tcp_table_create(struct gateway *gw, const struct netns *parent, struct netns *c
 void
 tcp_table_free(struct gateway *gw, struct netns *ns)
 {
-	ct_own_destroy(gw->ct_control, ns->id);
+	if (gw->ct_control != NULL) /* else the gateway came to nothing */
+		ct_own_destroy(gw->ct_control, ns->id);
 	tcp_netns_free(ns->tcp);
 	ns->tcp = NULL;
 }

@@ -31,7 +31,7 @@ show_memory(struct call *c)
 	ct_memory(gw->ct, &m);
 	frag_stats(gw->frag, &f);
 	c->result = json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o,"
-				" s:I, s:I, s:I}",
+				" s:I, s:I, s:I, s:I, s:o}",
 		"pool_bytes", bytes(gw, m.pool_present), "lines_bytes", bytes(gw, m.lines_present),
 		"walk_bytes", bytes(gw, m.walk_present), "entries", (json_int_t)ct_count(gw->ct),
 		"max", (json_int_t)ct_max(gw->ct), "high_water", (json_int_t)m.high_water, "lines",
@@ -39,7 +39,8 @@ show_memory(struct call *c)
 		"longest_chain", (json_int_t)m.longest_chain, "buffers", bytes(gw, gw->pool->size),
 		"buffers_free", bytes(gw, rte_mempool_avail_count(gw->pool)),
 		"fragments", (json_int_t)f.fragments, "fragment_datagrams", (json_int_t)f.datagrams,
-		"fragment_bytes", (json_int_t)f.bytes);
+		"fragment_bytes", (json_int_t)f.bytes, "own_tables", (json_int_t)m.own_tables,
+		"own_tables_bytes", bytes(gw, m.own_present));
 	return 0;
 }
 

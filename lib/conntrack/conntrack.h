@@ -372,6 +372,8 @@ void ct_stats(const struct ct *ct, unsigned int thread, struct ct_stats *out);
 /* Memory in bytes, and the shape of the table; for `show memory`. */
 struct ct_memory {
 	uint64_t pool_present, lines_present, walk_present;
+	uint64_t own_present; /* bucket lines of own tables */
+	uint32_t own_tables;
 	uint32_t high_water, lines, overflow_lines_used;
 	uint32_t longest_chain; /* lines */
 };

@@ -53,6 +53,8 @@ ct_own_create(struct ct *ct, uint32_t scope, uint32_t buckets, struct sl_err *er
 	if (ret < 0)
 		return ret;
 	l->buckets = buckets;
+	ct->own_tables++;
+	ct->own_present += l->present;
 	sl_rcu_publish(&ct->own[scope], l);
 	return 0;
 }
@@ -68,6 +70,8 @@ ct_own_destroy(struct ct_thread *t, uint32_t scope)
 		return;
 	sl_rcu_publish(&ct->own[scope], NULL);
 	ct_lines_free_overflow(t, l, &line, UINT32_MAX);
+	ct->own_tables--;
+	ct->own_present -= l->present;
 	ct_lines_destroy(l);
 }
 

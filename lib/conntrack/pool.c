@@ -296,6 +296,8 @@ ct_memory_sizes(const struct ct *ct, struct ct_memory *out)
 	*out = (struct ct_memory){
 		.pool_present = ct->pool_region.present + ct->queued_region.present,
 		.lines_present = l->present + ct->overflow_region.present,
+		.own_present = ct->own_present,
+		.own_tables = ct->own_tables,
 		.walk_present = ct->slot_region.present + ct->entry_ids.region.present,
 		.high_water = __atomic_load_n(&ct->entry_ids.high_water, __ATOMIC_RELAXED) - 1,
 		.lines = l->mask + 1,

@@ -120,6 +120,8 @@ struct ct {
 	struct ct_lines *retired; /* the old lines between finish and release of a resize */
 	uint32_t resize_next; /* first stripe not moved; then the first retired line not freed */
 	uint32_t resize_buckets;
+	uint32_t own_tables;  /* control only, as the next */
+	uint64_t own_present; /* bytes of their lines */
 	struct sl_region pool_region, slot_region, queued_region, overflow_region, stripe_region;
 	struct sl_region own_region;
 

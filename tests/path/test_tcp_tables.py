@@ -176,6 +176,7 @@ def test_deleted(sluice, tmp_path, buckets):
     for i in range(40):
         c.at(i / 1000).inside(syn(1000 + i))
     c.at(1).run('conntrack count', says(count=40))
+    c.at(1).run('show memory', says(own_tables=1))
     c.at(2).run('netns delete T1')
     c.at(3).run('conntrack count', says(count=0))
     c.at(3).run('stats', lambda result: walked(result, 0))
@@ -187,6 +188,7 @@ def test_deleted(sluice, tmp_path, buckets):
     c.at(6).run('netns delete T1 T2')
     c.at(7).run('conntrack count', says(count=0))
     c.at(7).run('stats', lambda result: walked(result, 40))
+    c.at(7).run('show memory', says(own_tables=0))
     c.replay()
 
 
