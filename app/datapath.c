@@ -27,7 +27,8 @@
 #include "worker.h"
 
 #define PREFETCH_AHEAD 4u
-#define LOOKUP_GROUP 8u
+#define LOOKUP_GROUP   8u
+#define TRACK_GROUP    8u
 
 void
 datapath_count_drops(struct worker *w, struct netns *ns, enum sl_drop reason, unsigned int n)
@@ -65,14 +66,49 @@ judge_uncommon(struct pkt *p)
 		p->tuple = inside;
 }
 
-void
-datapath_judge(struct worker *w, struct pkt *p)
+static inline void
+judge(struct worker *w, struct pkt *p)
 {
 	p->tuple.scope = p->ns->id;
 	if (unlikely(p->reason != SL_DROP_NONE) && broken(p))
 		datapath_drop(w, p, p->reason);
 	else if (unlikely((p->flags & (PKT_IP | PKT_ND | PKT_ICMP_ERROR)) != PKT_IP))
 		judge_uncommon(p);
+}
+
+void
+datapath_judge(struct worker *w, struct pkt *p)
+{
+	judge(w, p);
+}
+
+/* What came for one namespace, of packets in a row. */
+struct tally {
+	struct netns *ns; /* NULL: none yet */
+	uint64_t packets, bytes;
+};
+
+static inline void
+tally_up(const struct worker *w, const struct tally *t)
+{
+	struct netns_counters *c;
+
+	if (unlikely(t->ns == NULL))
+		return;
+	c = &t->ns->counters[w->index];
+	netns_counter_add(&c->packets, t->packets);
+	netns_counter_add(&c->bytes, t->bytes);
+}
+
+static inline void
+count(const struct worker *w, struct tally *t, const struct pkt *p)
+{
+	if (t->ns != p->ns) {
+		tally_up(w, t);
+		*t = (struct tally){.ns = p->ns};
+	}
+	t->packets++;
+	t->bytes += p->mbuf->pkt_len;
 }
 
 /* Of a frame cut in its tags it is not known whose it is. */
@@ -84,10 +120,9 @@ classify_none(struct worker *w, struct pkt *p)
 
 /* Port and tags → link → namespace. */
 static inline void
-classify(struct worker *w, const struct port *port, struct pkt *p)
+classify(struct worker *w, const struct port *port, struct pkt *p, struct tally *t)
 {
 	bool no_tags = p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH;
-	struct netns_counters *c;
 
 	p->in = unlikely(no_tags) ? NULL : link_lookup(port, p);
 	if (unlikely(p->in == NULL)) {
@@ -96,16 +131,15 @@ classify(struct worker *w, const struct port *port, struct pkt *p)
 	}
 	p->ns = p->in->ns;
 	datapath_find_rules(w, p);
-	c = &p->ns->counters[w->index];
-	netns_counter_add(&c->packets, 1);
-	netns_counter_add(&c->bytes, p->mbuf->pkt_len);
-	datapath_judge(w, p);
+	count(w, t, p);
+	judge(w, p);
 }
 
 /* True when there are fragments among the packets. */
 static __rte_noinline bool
 parse_all(struct worker *w, const struct port *port, struct rte_mbuf **m, unsigned int n)
 {
+	struct tally tally = {0};
 	struct pkt *p = w->dp.pkt;
 	bool fragments = false;
 	enum sl_drop reason;
@@ -122,12 +156,13 @@ parse_all(struct worker *w, const struct port *port, struct rte_mbuf **m, unsign
 			fragments = true;
 		else if (unlikely(reason != SL_DROP_NONE))
 			p[i].reason = (uint8_t)reason;
-		classify(w, port, &p[i]);
+		classify(w, port, &p[i], &tally);
 		if (i + 1 - done == LOOKUP_GROUP || i + 1 == n) {
 			ct_lookup_start(w->ct, &p[done], i + 1 - done);
 			done = i + 1;
 		}
 	}
+	tally_up(w, &tally);
 	return fragments;
 }
 
@@ -163,14 +198,14 @@ verify_checksums(struct worker *w, struct pkt *p)
 }
 
 /* Returns whether packets of the burst may have to be translated. */
-static __rte_noinline bool
-verify_all(struct worker *w, unsigned int n)
+static __rte_always_inline bool
+verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
 {
 	unsigned int i, more = 0;
 	bool translate = false;
 
 	for (i = 0; i < n; i++) {
-		struct pkt *p = &w->dp.pkt[i];
+		struct pkt *p = &pkt[i];
 
 		verify_checksums(w, p);
 		more += ct_lookup_match(w->ct, p);
@@ -180,7 +215,7 @@ verify_all(struct worker *w, unsigned int n)
 		}
 	}
 	if (unlikely(more > 0))
-		ct_lookup_chains(w->ct, w->dp.pkt, n);
+		ct_lookup_chains(w->ct, pkt, n);
 	return translate;
 }
 
@@ -272,7 +307,7 @@ conntrack(struct worker *w, struct pkt *p, struct sl_now now)
 		settle(w, p, v, now);
 }
 
-static void
+static __rte_always_inline void
 forward(struct worker *w, struct pkt *p)
 {
 	if (unlikely(p->flags & (PKT_ARP | PKT_ND)) && !(p->flags & PKT_DROPPED))
@@ -294,15 +329,41 @@ forward(struct worker *w, struct pkt *p)
 		datapath_too_big(w, p);
 }
 
-static __rte_noinline void
-track_all(struct worker *w, unsigned int n, struct sl_now now)
+/* Runs of packets that are simply part of their connections, and one by one those between. */
+static __rte_always_inline void
+track_all(struct worker *w, struct pkt *p, unsigned int n, struct sl_now now)
 {
-	unsigned int i;
+	struct pkt *end = p + n, *rest;
 
-	for (i = 0; i < n; i++) {
-		conntrack(w, &w->dp.pkt[i], now);
-		forward(w, &w->dp.pkt[i]);
+	for (;;) {
+		rest = p + ct_track_plain(w->ct, p, (unsigned int)(end - p), now);
+		for (; p < rest; p++)
+			forward(w, p);
+		if (p == end)
+			return;
+		conntrack(w, p, now);
+		forward(w, p++);
 	}
+}
+
+/*
+ * In small groups, each verified before the one in front of it is tracked: so the entries that a
+ * group prefetches come while another is worked on, and what is asked of memory at once is bounded.
+ */
+static __rte_noinline bool
+verify_and_track(struct worker *w, unsigned int n, struct sl_now now)
+{
+	struct pkt *p = w->dp.pkt;
+	unsigned int group, before = 0;
+	bool translate = false;
+
+	for (; n > 0; n -= group, p += group, before = group) {
+		group = RTE_MIN(n, TRACK_GROUP);
+		translate |= verify_all(w, p, group);
+		track_all(w, p - before, before, now);
+	}
+	track_all(w, p - before, before, now);
+	return translate;
 }
 
 static void
@@ -320,8 +381,8 @@ count_rx(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n)
 }
 
 void
-datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n,
-	struct sl_now now)
+datapath_burst(
+	struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n, struct sl_now now)
 {
 	struct trace *trace = sl_rcu_dereference(&w->trace);
 	bool translate;
@@ -332,8 +393,7 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	count_rx(w, in, m, n);
 	if (unlikely(parse_all(w, in, m, n) || w->dp.raw))
 		n = start_anew(w, in, n);
-	translate = verify_all(w, n);
-	track_all(w, n, now);
+	translate = verify_and_track(w, n, now);
 	if (unlikely(w->dp.synproxy.marked != 0))
 		datapath_synproxy_burst(w);
 	if (unlikely(trace != NULL))

@@ -144,6 +144,13 @@ void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 /* After match: fetches what else of the candidate its translation is read from. */
 void ct_lookup_other(struct ct_thread *t, const struct pkt *p);
 
+/*
+ * The first packets of a burst, behind match, as finish and ct_track() would treat them, as long as
+ * each is simply part of an established TCP connection. Returns how many those were; the next one,
+ * if any, has to go through the stages one by one, then the rest may be tried again.
+ */
+unsigned int ct_track_plain(struct ct_thread *t, struct pkt *p, unsigned int n, struct sl_now now);
+
 /* A hit: state machine, counters, deadline. pkt.ct_dir is the packet's direction. */
 enum ct_verdict ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now);
 

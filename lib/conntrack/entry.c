@@ -22,7 +22,6 @@
 #include <rte_ip.h>
 
 #include "err.h"
-#include "proto_tcp_plain.h"
 
 static void
 slot_publish(struct ct *ct, const struct ct_entry *e)
@@ -110,15 +109,6 @@ embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
 	e->seqadj = 0;
 }
 
-static void
-account(struct ct_entry *e, unsigned int dir, const struct pkt *p)
-{
-	struct ct_dir_part *d = ct_dir_part(e, dir);
-
-	d->packets++;
-	d->bytes += p->ip_bytes;
-}
-
 enum ct_verdict
 ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
@@ -135,6 +125,7 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_DROP;
 	}
 	id = sl_ids_get(&t->ct->entry_ids, &t->entry_ids);
+	t->expected -= t->expected > 0;
 	if (unlikely(id == 0)) {
 		p->reason = SL_DROP_CT_TABLE_FULL;
 		return CT_DROP;
@@ -161,7 +152,7 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_LOST;
 	}
 	if (ctx.knobs->acct)
-		account(e, CT_ORIGINAL, p);
+		ct_account(e, CT_ORIGINAL, p);
 	if (unlikely(full != SL_DROP_NONE))
 		e->status |= CT_NEEDS_ROOM;
 	p->ct = e;
@@ -389,16 +380,6 @@ state_welcome(struct ct_thread *t, struct ct_entry *e) SL_REQUIRES(&e->lock)
 	return ops->tcp_state == NULL || ops->tcp_state(ops->app, t, e);
 }
 
-/* For the rules, as it was before this packet. */
-static void
-show_kept(const struct ct_entry *e, struct pkt *p) SL_REQUIRES(&e->lock)
-{
-	p->ct_status = e->status;
-	p->ct_verdict = p->ct_dir == CT_ORIGINAL ? e->orig.verdict : e->reply.verdict;
-	if (p->ct_verdict == 0 && (e->status & CT_SEEN_REPLY) && e->orig.verdict == 0)
-		p->ct_verdict = CT_OLD;
-}
-
 /* What the application makes of a packet whose numbers it translates, in a machine's terms. */
 static enum ct_proto_verdict
 adjust(struct ct_thread *t, struct ct_entry *e, struct pkt *p, enum ct_adjust when)
@@ -434,13 +415,13 @@ run_machine(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct
 		if (p->ct_dir == CT_REPLY && !(e->status & CT_SEEN_REPLY))
 			e->status |= CT_SEEN_REPLY;
 		if (knobs->acct && v == CT_PROTO_OK)
-			account(e, p->ct_dir, p);
+			ct_account(e, p->ct_dir, p);
 		if (unlikely(tcp_closed(e, p)) && v == CT_PROTO_OK && t->ct->ops.closed != NULL)
 			t->ct->ops.closed(t->ct->ops.app, t, e);
 		if (unlikely(tcp_moved(p)) && !state_welcome(t, e))
 			v = CT_PROTO_KILL;
 	} else if (v == CT_PROTO_KILL && knobs->acct) {
-		account(e, p->ct_dir, p);
+		ct_account(e, p->ct_dir, p);
 	}
 	/* The packet that ends a translated connection is itself translated by its entry, which is
 	 * therefore left to expire. */
@@ -472,7 +453,7 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 {
 	struct ct_entry *e = p->ct;
 	const struct knobs *knobs = netns_knobs(p->ns);
-	enum ct_proto_verdict v = CT_PROTO_OK;
+	enum ct_proto_verdict v;
 	uint32_t old;
 
 	if (unlikely(!ct_lock_live(e, p->ct_gen)))
@@ -483,13 +464,8 @@ ct_track(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		return CT_MISS;
 	}
 	if (unlikely(p->rules != NULL))
-		show_kept(e, p);
-	/* Neither state nor status change on the short way: there is nothing to tell. */
-	if (unlikely(p->tuple.proto != IPPROTO_TCP ||
-		     !ct_tcp_take_plain(e, p, p->ct_dir, knobs, now.ms)))
-		v = take(t, e, p, knobs, now);
-	else if (unlikely(knobs->acct))
-		account(e, p->ct_dir, p);
+		ct_show_kept(e, p);
+	v = take(t, e, p, knobs, now);
 	ct_deadline_moved(t->ct, e, old);
 	sl_unlock(&e->lock);
 	return likely(v <= CT_PROTO_IGNORED) ? CT_OK : refused(t, p, v);

@@ -18,10 +18,6 @@ wanted(const struct pkt *p)
 	return (p->flags & (PKT_IP | NO_LOOKUP)) == PKT_IP;
 }
 
-/* pkt.ct_ref: a reference, or one of these, which are none since index 0 is not used. */
-#define REF_NONE 0u /* not there */
-#define REF_MORE 1u /* not in the line looked at, but the chain goes on */
-
 void
 ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
 {
@@ -64,7 +60,7 @@ match_line(const struct ct_line *l, uint64_t hash)
 
 	if (likely(mask != 0))
 		return __atomic_load_n(&l->ref[__builtin_ctz(mask)], __ATOMIC_ACQUIRE);
-	return next_of(l) == 0 ? REF_NONE : REF_MORE;
+	return next_of(l) == 0 ? CT_REF_NONE : CT_REF_MORE;
 }
 
 /* Nobody has the tuple: what an insert is going to touch is fetched meanwhile, that is the bucket
@@ -93,18 +89,18 @@ ct_lookup_match(struct ct_thread *t, struct pkt *p)
 	const struct ct *ct = t->ct;
 	const struct ct_line *l = ct_head(ct_lines_of(ct, &p->tuple), p->hash);
 
-	p->ct_ref = REF_NONE;
+	p->ct_ref = CT_REF_NONE;
 	p->ct_reply_hash = 0;
 	if (unlikely(!wanted(p)))
 		return 0;
 	p->ct_ref = match_line(l, p->hash);
-	if (likely(p->ct_ref > REF_MORE))
+	if (likely(ct_ref_any(p->ct_ref)))
 		prefetch_entry(ct, p->ct_ref);
-	else if (p->ct_ref == REF_NONE)
+	else if (p->ct_ref == CT_REF_NONE)
 		expect_new(t, p);
 	else
 		rte_prefetch0(&ct->overflow[next_of(l)]);
-	return p->ct_ref == REF_MORE;
+	return p->ct_ref == CT_REF_MORE;
 }
 
 void
@@ -125,10 +121,10 @@ match_next(struct ct_thread *t, struct pkt *p, const struct ct_line *at)
 	uint32_t next = next_of(at);
 
 	at = &ct->overflow[next];
-	p->ct_ref = next == 0 ? REF_NONE : match_line(at, p->hash);
-	if (p->ct_ref > REF_MORE)
+	p->ct_ref = next == 0 ? CT_REF_NONE : match_line(at, p->hash);
+	if (ct_ref_any(p->ct_ref))
 		prefetch_entry(ct, p->ct_ref);
-	else if (p->ct_ref == REF_NONE)
+	else if (p->ct_ref == CT_REF_NONE)
 		expect_new(t, p);
 	else
 		rte_prefetch0(&ct->overflow[next_of(at)]);
@@ -150,10 +146,10 @@ ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n)
 	for (round = 0; waiting > 0 && round < longest; round++) {
 		waiting = 0;
 		for (i = 0; i < n; i++) {
-			if (p[i].ct_ref != REF_MORE)
+			if (p[i].ct_ref != CT_REF_MORE)
 				continue;
 			at[i] = match_next(t, &p[i], at[i]);
-			waiting += p[i].ct_ref == REF_MORE;
+			waiting += p[i].ct_ref == CT_REF_MORE;
 		}
 	}
 }
@@ -177,14 +173,14 @@ ct_lookup_finish(struct ct_thread *t, struct pkt *p)
 	const struct ct *ct = t->ct;
 	uint32_t ref = p->ct_ref;
 
-	if (likely(ref > REF_MORE && ct_ref_is(ct, ref, &p->tuple, &p->ct_gen))) {
+	if (likely(ct_ref_any(ref) && ct_ref_is(ct, ref, &p->tuple, &p->ct_gen))) {
 		p->ct = &ct->pool[ref >> 1];
 		p->ct_dir = ref & 1;
 		netns_counter_add(&t->stats.found, 1);
 		return;
 	}
 	p->ct = NULL;
-	if (unlikely((ref != REF_NONE || ct_resizing(ct)) && wanted(p)))
+	if (unlikely((ref != CT_REF_NONE || ct_resizing(ct)) && wanted(p)))
 		search_on(t, p);
 }
 

@@ -92,7 +92,7 @@ struct ct_thread {
 	uint32_t sweep_next;    /* the part of the pool that this thread sweeps now */
 	uint32_t sweep_end;
 	uint32_t sweep_credit;  /* slots owed for what was inserted */
-	uint32_t expected;      /* new connections of this burst that were prefetched for */
+	uint32_t expected;      /* new connections that were prefetched for and not yet begun */
 	struct ct_stats stats;
 	struct sl_ids_cache entry_ids, line_ids;
 } __rte_cache_aligned;
@@ -183,6 +183,16 @@ ct_stripe(const struct ct *ct, const struct ct_lines *l, uint64_t hash)
 }
 
 #define CT_LOOKUP_MAX 64u
+
+/* pkt.ct_ref: a reference, or one of these, which are none since index 0 is not used. */
+#define CT_REF_NONE 0u /* not there */
+#define CT_REF_MORE 1u /* not in the line looked at, but the chain goes on */
+
+static inline bool
+ct_ref_any(uint32_t ref)
+{
+	return ref > CT_REF_MORE;
+}
 
 /* Lines that ct_memory() looks at, some milliseconds of work; of a larger table, evenly spread. */
 #define CT_MEMORY_SAMPLE 65536u
@@ -321,6 +331,26 @@ ct_mark_dying(struct ct_entry *e) SL_REQUIRES(&e->lock)
 
 /* Destroys n DYING entries that the caller owns: unlink, tell the application, free. */
 void ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n);
+
+/* Counts a packet that has taken effect; under the entry's lock, or of an EMBRYO. */
+static inline void
+ct_account(struct ct_entry *e, unsigned int dir, const struct pkt *p)
+{
+	struct ct_dir_part *d = ct_dir_part(e, dir);
+
+	d->packets++;
+	d->bytes += p->ip_bytes;
+}
+
+/* For the rules, the entry as it was before this packet. */
+static inline void
+ct_show_kept(const struct ct_entry *e, struct pkt *p) SL_REQUIRES(&e->lock)
+{
+	p->ct_status = e->status;
+	p->ct_verdict = p->ct_dir == CT_ORIGINAL ? e->orig.verdict : e->reply.verdict;
+	if (p->ct_verdict == 0 && (e->status & CT_SEEN_REPLY) && e->orig.verdict == 0)
+		p->ct_verdict = CT_OLD;
+}
 
 /* Whether anyone wants to know of events. */
 static inline bool

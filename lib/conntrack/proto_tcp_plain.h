@@ -31,21 +31,44 @@ tcp_plain_options(const struct pkt *p)
 		       tcp_load32(p->l4 + TCP_HDR_LEN) == TCP_TIMESTAMPS_ONLY_WORD);
 }
 
-/* Under the entry's lock. False: nothing was done, ask the machine. */
+/* The flags of data and acknowledgements; others do not change anything here. */
+static inline bool
+ct_tcp_plain_kind(const struct pkt *p)
+{
+	const unsigned int no_matter = PKT_TCP_PSH | PKT_TCP_ECE | PKT_TCP_CWR;
+
+	return (p->tcp_flags & ~no_matter) == PKT_TCP_ACK;
+}
+
+/* The flags of both peers in one word, that of direction `dir` first. */
+static inline unsigned int
+tcp_flags_load(const struct ct_tcp *tcp, unsigned int dir)
+{
+	return tcp->peer_flags[dir] | (unsigned int)tcp->peer_flags[dir ^ 1] << 8;
+}
+
+static inline void
+tcp_flags_store(struct ct_tcp *tcp, unsigned int dir, unsigned int flags)
+{
+	tcp->peer_flags[dir] = (uint8_t)flags;
+	tcp->peer_flags[dir ^ 1] = (uint8_t)(flags >> 8);
+}
+
+#define BOTH(flag) ((flag) | (flag) << 8)
+
+/* Under the entry's lock, for a segment of that kind. False: nothing was done, ask the machine. */
 static __rte_always_inline bool
 ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const struct knobs *knobs,
 	uint32_t now_ms)
 {
-	const unsigned int no_matter = PKT_TCP_PSH | PKT_TCP_ECE | PKT_TCP_CWR;
 	const uint16_t known = CT_SEEN_REPLY | CT_ASSURED;
 	const uint16_t asked = known | CT_SEQADJ;
 	struct ct_tcp *tcp = &e->proto.tcp;
-	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
-	unsigned int s_flags = tcp->peer_flags[dir], r_flags = tcp->peer_flags[!dir];
+	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[dir ^ 1];
+	unsigned int flags = tcp_flags_load(tcp, dir);
 	uint32_t seq, ack, end, wire_win, win, timeout;
 
-	if (unlikely((p->tcp_flags & ~no_matter) != PKT_TCP_ACK ||
-		     tcp->state != CT_TCP_ESTABLISHED || (e->status & asked) != known ||
+	if (unlikely(tcp->state != CT_TCP_ESTABLISHED || (e->status & asked) != known ||
 		     !tcp_plain_options(p)))
 		return false;
 	seq = tcp_load32(p->l4 + 4);
@@ -54,8 +77,10 @@ ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const str
 	wire_win = tcp_load32(p->l4 + 12) & UINT16_MAX;
 	win = wire_win << tcp_scale(tcp, dir);
 	/* Open, and not larger than it was; none of both has tried to leave. */
-	if (unlikely(win - 1 >= s->max_win || r->max_win == 0 || !(s_flags & CT_TCP_PEER_MAXACK) ||
-		     (s_flags | r_flags) & CT_TCP_PEER_LEFT || knobs->tcp_max_retrans == 0))
+	if (unlikely(win - 1 >= s->max_win || r->max_win == 0 ||
+		     (flags & (CT_TCP_PEER_MAXACK | BOTH(CT_TCP_PEER_LEFT))) !=
+			     CT_TCP_PEER_MAXACK ||
+		     knobs->tcp_max_retrans == 0))
 		return false;
 	/* Within the bounds I to IV, and with all of its data where there was room. */
 	if (unlikely(!tcp_in_order((s->max_end - seq) | (s->max_end - end) |
@@ -69,28 +94,31 @@ ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const str
 	p->ct_state_old = p->ct_state_new = CT_TCP_ESTABLISHED;
 	if (tcp_after(end, s->end)) {
 		s->end = end;
-		s_flags |= CT_TCP_PEER_UNACKED;
+		flags |= CT_TCP_PEER_UNACKED;
 	}
 	if (tcp_after(ack, s->max_ack))
 		s->max_ack = ack;
 	if (!tcp_after(r->max_end, ack + win))
 		r->max_end = ack + win;
 	if (ack == r->end)
-		r_flags &= ~(unsigned int)CT_TCP_PEER_UNACKED;
-	tcp->peer_flags[dir] = (uint8_t)s_flags;
-	tcp->peer_flags[!dir] = (uint8_t)r_flags;
+		flags &= ~(CT_TCP_PEER_UNACKED << 8u);
+	tcp_flags_store(tcp, dir, flags);
 	tcp->last_seq = seq;
 	tcp->last_ack = ack;
 	tcp->last_end = end;
 	tcp->last_win = (uint16_t)wire_win;
 	tcp->retrans = 0;
+	/* As it is: the byte is written without being read. */
+	tcp->state = CT_TCP_ESTABLISHED;
 	tcp->last_kind = TCP_ACK;
 	tcp->last_dir = dir & 1;
 	timeout = knobs->tcp_timeout[CT_TCP_ESTABLISHED];
-	if ((s_flags | r_flags) & CT_TCP_PEER_UNACKED)
+	if (flags & BOTH(CT_TCP_PEER_UNACKED))
 		timeout = RTE_MIN(timeout, knobs->tcp_timeout[CT_TCP_UNACK]);
 	e->deadline = now_ms + timeout;
 	return true;
 }
+
+#undef BOTH
 
 #endif
