@@ -13,7 +13,7 @@ class Step:
     """A step with both answers."""
 
     def __init__(self, step, kernel, sluice, slack=SLACK, outputs=True, scenario=None):
-        self.step, self.slack = step, slack
+        self.step, self.slack, self.raw = step, slack, (kernel, sluice)
         free = scenario.free if scenario else ()
         self.rejects = scenario is not None and scenario.rejects
         self.wrong = [choices.wrong(answer, free) for answer in (kernel, sluice)] if free else []
@@ -102,6 +102,7 @@ class Comparison:
     def report(self):
         lines = [f'{self.scenario.source}:{self.scenario.line}: {self.scenario.name}']
         lines += [f'  knob {key}={value}' for key, value in self.scenario.knobs.items()]
+        lines += [f'  rule {chain} {text}' for chain, text in self.scenario.rules]
         for step in self.steps:
             lines += ('  ' + line for line in step.lines())
         if self.datagrams is not None:

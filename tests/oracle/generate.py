@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random scenarios: a few connections between a few hosts, whose packets are mostly what the ends
-would send next, and now and then something else. The same seed gives the same scenarios."""
+would send next, and now and then something else; with rules, translation or fragments in some. The
+same seed gives the same scenarios."""
 
 import random
 
+import generate_rules
 import scenario
 from packet import Packet
 
 HOSTS = (('A', 'S'), ('B', 'S'), ('A6', 'S6'))
 CLIENT_PORTS, SERVER_PORTS = (40000, 40001), (80,)
 LENGTH = (5, 16)
+FRAGMENT_MAX = 1400
 KNOBS = (('nf_conntrack_tcp_loose', 0), ('nf_conntrack_tcp_be_liberal', 1),
-         ('nf_conntrack_tcp_ignore_invalid_rst', 1), ('nf_conntrack_tcp_max_retrans', 1))
+         ('nf_conntrack_tcp_ignore_invalid_rst', 1), ('nf_conntrack_tcp_max_retrans', 1),
+         ('nf_conntrack_udp_timeout', 7), ('nf_conntrack_udp_timeout_stream', 77),
+         ('nf_conntrack_icmp_timeout', 5), ('nf_conntrack_tcp_timeout_established', 1000),
+         ('nf_conntrack_tcp_timeout_unacknowledged', 50),
+         ('nf_conntrack_sctp_timeout_established', 500))
 
 # What comes next on a TCP connection, by weight: flags and how plausible they are at any time.
 FLAGS = (('S', 12), ('SA', 12), ('A', 30), ('PA', 20), ('FA', 10), ('R', 6), ('RA', 6), ('FPA', 1),
@@ -166,22 +173,131 @@ def error(rng, about):
     return f'{source} > {p.src} icmp {kind} [{about}] quote=128'
 
 
+class CleanTcp:
+    """A connection as two good stacks have it, with repetitions."""
+
+    def __init__(self, rng, client, server):
+        self.rng = rng
+        self.ends = (f'{client}:{rng.choice(CLIENT_PORTS)}', f'{server}:80')
+        self.next = [rng.choice(STARTS), rng.choice(STARTS)]
+        self.script = [('S', 0), ('SA', 1), ('A', 0)]
+        self.script += [('PA', rng.randrange(2)) for _ in range(rng.randrange(4))]
+        closer = rng.randrange(2)
+        self.script += [('FA', closer), ('FA', 1 - closer), ('A', closer)]
+        self.last = None
+
+    def packet(self):
+        if not self.script or (self.last and self.rng.random() < 0.1):
+            return self.last
+        flags, side = self.script.pop(0)
+        data = self.rng.choice((1, 10, 1000)) if 'P' in flags else 0
+        src, dst = self.ends[side], self.ends[1 - side]
+        ack = f' ack={self.next[1 - side]}' if 'A' in flags else ''
+        self.last = f'{src} > {dst} tcp {flags} seq={self.next[side]}{ack}'
+        if data:
+            self.last += f' data={data}'
+        moved = data + ('S' in flags) + ('F' in flags)
+        self.next[side] = (self.next[side] + moved) % 2**32
+        return self.last
+
+
+class Echo(Icmp):
+    """What the client asks and the server answers."""
+
+    def packet(self):
+        ident = self.rng.choice((1, 2))
+        if self.rng.random() < 0.5:
+            return f'{self.client} > {self.server} icmp {self.ask} id={ident}'
+        return f'{self.server} > {self.client} icmp {self.answer} id={ident}'
+
+
+TRANSLATED = ((CleanTcp, 3), (Sctp, 1), (Udp, 3), (Echo, 2))
+
+
+def translated(rng, s):
+    """A scenario with rules of NAT: answers are written by their connection."""
+    s.rules, s.free = generate_rules.translation(rng)
+    flows = [pick(rng, TRANSLATED)(rng, *rng.choice(HOSTS)) for _ in range(rng.choice((1, 2, 3)))]
+    asked = []
+    for _ in range(rng.randint(*LENGTH)):
+        text = rng.choice(flows).packet().removesuffix(' badsum')
+        p = Packet(text)
+        # INVALID packets are not translated, and for the gateway (nat-own-address).
+        if 'tag=5' in text.split():
+            continue
+        if scenario.side_of(p.src) == 'out':
+            src, _, dst, *words = text.split()
+            s.steps.append(scenario.Answering(Packet(' '.join([dst, '>', src, *words])), 0,
+                                              f'answer {dst} > {src} {" ".join(words)}'))
+            continue
+        s.steps.append(scenario.Step(p))
+        asked.append(p)
+        if rng.random() < 0.1:
+            about = rng.choice(asked)
+            router = 'R6' if about.v6 else 'R'
+            kind = rng.choice(('1/0', '2', '3/0') if about.v6 else ('3/1', '11/0', '3/4'))
+            s.steps.append(scenario.Error(f'{router} icmp {kind}', about, 0,
+                                          f'error {router} icmp {kind} {about}'))
+
+
+def fragmented(rng, s):
+    """A scenario of fragments: in any order, some twice, overlapping or lost."""
+    for n in range(rng.choice((1, 1, 2))):
+        client, server = rng.choice(HOSTS)
+        ends = rng.choice(((client, server), (server, client)))
+        size = rng.choice((600, 1500, 2900))
+        kind = f'icmp {128 if client.endswith("6") else 8} id={n + 1}'
+        text = rng.choice((f'{ends[0]}:{5000 + n} > {ends[1]}:53 udp',
+                           f'{ends[0]} > {ends[1]} {kind}'))
+        s.datagrams[f'd{n}'] = Packet(f'{text} data={size - 8} ipid={n + 1}')
+        cuts = sorted({*rng.sample(range(8, size, 8), rng.randint(1, 4)),
+                       *range(FRAGMENT_MAX, size, FRAGMENT_MAX)})
+        spans = [f'{a}-{b}' for a, b in zip([0, *cuts], [*cuts, ''])]
+        if rng.random() < 0.3:
+            rng.shuffle(spans)
+        if rng.random() < 0.2:
+            spans.insert(rng.randrange(len(spans) + 1), rng.choice(spans))
+        if rng.random() < 0.1:
+            at = rng.randrange(0, size - 16, 8)
+            spans.insert(rng.randrange(len(spans) + 1), f'{at}-{at + 8}')
+        if rng.random() < 0.1:
+            spans.remove(rng.choice(spans))
+        s.steps += [scenario.fragment(s, f'd{n}', span) for span in spans]
+
+
 def one(rng, name):
     """A scenario."""
     s = scenario.Scenario(name)
     s.knobs = {key: str(value) for key, value in KNOBS if rng.random() < 0.1}
     s.invalid = 'pass' if rng.random() < 0.2 else 'drop'
-    kinds = [pick(rng, PROTOCOLS) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
-    flows = [kind(rng, *rng.choice(HOSTS)) for kind in kinds]
-    texts = []
-    for _ in range(rng.randint(*LENGTH)):
-        quotable = [text for text in texts if '[' not in text]
-        if quotable and rng.random() < 0.03:
-            texts.append(error(rng, rng.choice(quotable)))
-        else:
-            texts.append(rng.choice(flows).packet())
-    s.steps = [scenario.Step(Packet(text)) for text in texts]
+    what = rng.random()
+    if what < 0.15:
+        s.invalid = 'drop'
+        translated(rng, s)
+        return s
+    if what < 0.25:
+        fragmented(rng, s)
+        return s
+    if what < 0.45:
+        s.rules = generate_rules.filtering(rng)
+    # Where a rule drops a part of an association, the rest is out of the blue.
+    protocols = [one for one in PROTOCOLS if not (s.rules and one[0] is Sctp)]
+    s.steps = [scenario.Step(Packet(text)) for text in texts(rng, protocols)]
     return s
+
+
+def texts(rng, protocols):
+    """Packets of some connections."""
+    kinds = [pick(rng, protocols) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+    flows = [kind(rng, *rng.choice(HOSTS)) for kind in kinds]
+    some = []
+    for _ in range(rng.randint(*LENGTH)):
+        quotable = [text for text in some if '[' not in text]
+        if quotable and rng.random() < 0.03:
+            some.append(error(rng, rng.choice(quotable)))
+        else:
+            some.append(rng.choice(flows).packet())
+    return some
 
 
 def scenarios(seed):

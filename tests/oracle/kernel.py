@@ -23,7 +23,7 @@ import time
 
 import build
 import ctnetlink
-from answers import Answer
+from answers import ICMP, ICMPV6, Answer
 from hosts import GATEWAY, OTHER, PREFIXES, REDIRECT
 from nftables import Nft
 from packet import Packet
@@ -100,6 +100,13 @@ def ruleset(scenario):
         lines += [f'  {text}' for name, text in scenario.rules if name == chain]
         lines.append(' }')
     return '\n'.join([*lines, '}', ''])
+
+
+def late(packet):
+    """Whether it tells of fragments, of some scenario before, that have waited in vain."""
+    if packet[0] >> 4 == 4:
+        return packet[9] == ICMP and packet[20:22] == bytes((11, 1)) and packet[12] == 10
+    return packet[6] == ICMPV6 and packet[40:42] == bytes((3, 1)) and packet[8] == 0xfd
 
 
 class Kernel:
@@ -220,7 +227,7 @@ class Kernel:
                 for packet in self._drain(s):
                     if packet[9:10] == bytes([MARKER_PROTOCOL]) and packet[0] >> 4 == 4:
                         ended |= where == side and packet[20:28] == mark
-                    elif packet[:1] != b'\x60' or packet[8:24] != bytes(16):
+                    elif (packet[:1] != b'\x60' or packet[8:24] != bytes(16)) and not late(packet):
                         outputs.append((where, packet))
             if time.monotonic() > deadline:
                 raise RuntimeError('the kernel lost a marker')

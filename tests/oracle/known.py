@@ -51,14 +51,17 @@ class Moment:
     packets of the same entry, the last one first."""
 
     def __init__(self, step, before):
-        self.p = Segment(step.step.packet)
-        self.old = self._entry(before)
-        self.kernel, self.sluice = (self._entry(a.entries) for a in (step.kernel, step.sluice))
-        self.drops = tuple(not a.outputs for a in (step.kernel, step.sluice))
+        kernel, sluice = step.raw
+        self.p = Segment((kernel.sent or step.step).packet)
+        self.old = self._entry(self.p, before)
+        self.kernel = self._entry(self.p, kernel.entries)
+        self.sluice = self._entry(Segment((sluice.sent or step.step).packet), sluice.entries)
+        self.drops = tuple(not a.outputs for a in (kernel, sluice))
         self.life = []
 
-    def _entry(self, entries):
-        return next((e for e in entries if e.protocol == TCP and direction(self.p, e) is not None),
+    @staticmethod
+    def _entry(packet, entries):
+        return next((e for e in entries if e.protocol == TCP and direction(packet, e) is not None),
                     None)
 
     def state(self, which):
@@ -91,7 +94,8 @@ def moments(comparison, end):
     """{index: Moment} of the TCP packets before the step `end`."""
     found, before = {}, []
     for i, step in enumerate(comparison.steps[:end]):
-        if step.step.packet.proto == 'tcp' and not step.step.part:
+        sent = step.raw[0].sent or step.step
+        if sent.packet.proto == 'tcp' and not step.step.part:
             now = Moment(step, before)
             for m in reversed(found.values()):
                 if set(m.p.tuple) != set(now.p.tuple) and \
@@ -101,7 +105,7 @@ def moments(comparison, end):
                 if m.makes:
                     break
             found[i] = now
-        before = step.kernel.entries
+        before = step.raw[0].entries
     return found
 
 
@@ -111,7 +115,7 @@ def tcp_rst_in_window(m):
     """Ten seconds or five minutes are left, all else is the same."""
     states = {m.state('old'), m.state('kernel'), m.state('sluice')}
     return (m.p.is_rst and states == {'ESTABLISHED'} and 'ASSURED' in m.old.flags
-            and m.drops == (False, False) and m.kernel.key == m.sluice.key
+            and m.drops[0] == m.drops[1] and m.kernel.key == m.sluice.key
             and m.kernel.left <= 10 < m.sluice.left <= 300)
 
 
@@ -145,7 +149,15 @@ def tcp_syn_lower(m):
     return syn_lower(m) and m.state('kernel') == m.state('sluice') == 'SYN_SENT'
 
 
-SHOWN = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_without_ack, tcp_synack_old, tcp_syn_lower)
+def nat_pickup(m):
+    """The kernel has picked it up, and translates it."""
+    tuples = m.kernel and [d.key[:2] for d in m.kernel.directions]
+    return (m.old is None and m.sluice is None and m.state('kernel') == 'ESTABLISHED'
+            and tuples[0] != tuples[1][::-1])
+
+
+SHOWN = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_without_ack, tcp_synack_old, tcp_syn_lower,
+         nat_pickup)
 
 
 # ---- what may show later ----

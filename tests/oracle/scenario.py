@@ -49,7 +49,7 @@ class Step:
 
     def __init__(self, packet, after=0.0, text=None, data=None):
         self.packet, self.after = packet, after
-        self.part = False           # whether it is a fragment of the packet
+        self.part = None            # of a fragment of the packet the name and octets
         self.text = text or str(packet)
         self._data = data
         self.differs, self.kernel, self.sluice = None, None, None
@@ -183,8 +183,8 @@ class Scenario:
         other.knobs, other.rules, other.invalid = self.knobs, self.rules, self.invalid
         other.about, other.needs, other.datagrams = self.about, self.needs, self.datagrams
         other.free, other.addresses = self.free, self.addresses
-        other.first_ident = self.first_ident
-        other.steps = list(steps)
+        # Fragments of before may still wait in the kernel.
+        other.steps = [fragment(other, *step.part) if step.part else step for step in steps]
         return other
 
 
@@ -203,7 +203,7 @@ def fragment(scenario, name, span):
     else:
         data = build.ip4_packet(packet, part, first // 8 | (IP4_MORE if more else 0), ident)
     step = Step(packet, text=f'fragment {name} {span}', data=data)
-    step.part = True
+    step.part = name, span
     return step
 
 

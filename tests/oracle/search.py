@@ -52,6 +52,8 @@ def faults(kernel, gateway, comparisons):
 def without_words(step):
     """The step with one optional field less, each in turn."""
     words = step.text.split()
+    if step.text != step.packet.text:
+        return
     for i, word in enumerate(words[4:], 4):
         if word.partition('=')[0] in ('win', 'opt', 'data') and '[' not in step.text:
             yield Step(Packet(' '.join(words[:i] + words[i + 1:])))
@@ -67,6 +69,10 @@ def smaller(scenario):
     for key in scenario.knobs:
         other = scenario.replaced(steps)
         other.knobs = {k: v for k, v in scenario.knobs.items() if k != key}
+        yield other
+    for i in range(len(scenario.rules)):
+        other = scenario.replaced(steps)
+        other.rules = scenario.rules[:i] + scenario.rules[i + 1:]
         yield other
     for i, step in enumerate(steps):
         for less in without_words(step):

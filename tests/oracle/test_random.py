@@ -10,11 +10,12 @@ import generate
 import known
 import search
 
-SEED, SCENARIOS = 1, 2000
+SEED, SEEDS, SCENARIOS = 1, (1, 2), 1200
 
 
-def test_random_scenarios(kernel, gateway):
-    run = search.Search(kernel, gateway, SEED)
+@pytest.mark.parametrize('seed', SEEDS)
+def test_random_scenarios(kernel, gateway, seed):
+    run = search.Search(kernel, gateway, seed)
     while run.scenarios_run < SCENARIOS:
         fault = run.batch()
         if fault is not None:
