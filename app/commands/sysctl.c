@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "nat.h"
 #include "rule_limits.h"
 #include "task.h"
 #include "tcp_table.h"
@@ -139,6 +140,8 @@ apply(struct call *c, struct netns *ns, const struct knob *k, const struct knobs
 	if (ns == netns_init_ns(c->gw->netns) && strcmp(k->key, KEY_MAX) == 0) {
 		old->ct_max = ct_max(c->gw->ct);
 		ret = ct_set_max(c->gw->ct, changed->ct_max, &c->err);
+		if (ret == 0)
+			ret = nat_set_max(c->gw->nat, changed->ct_max, &c->err);
 		if (ret != 0)
 			return ret;
 	}

@@ -88,8 +88,10 @@ nat_pool_prepare(struct nat *nat, const struct nat_pool_use *use,
 	struct nat_blocks *b;
 	int ret = nat_pool_use_valid(use, hosts, n_hosts, err);
 
-	if (ret == 0 && use->endpoint_independent)
-		ret = nat_sources_grow(nat->sources, ct_max(nat->ct), err);
+	if (ret == 0 && use->endpoint_independent) {
+		nat->exclusive = true;
+		ret = nat_set_max(nat, ct_max(nat->ct), err);
+	}
 	if (ret != 0 || use->block_size == 0 || pool->blocks != NULL)
 		return ret;
 	b = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*b), RTE_CACHE_LINE_SIZE));

@@ -92,6 +92,12 @@ nat_thread(struct nat *nat, unsigned int index)
 	return &nat->thread[index];
 }
 
+int
+nat_set_max(struct nat *nat, uint32_t max, struct sl_err *err)
+{
+	return nat->exclusive ? nat_sources_grow(nat->sources, max, err) : 0;
+}
+
 /* ---- namespaces ---- */
 
 int

@@ -57,6 +57,10 @@ void nat_destroy(struct nat *nat); /* no thread uses it any more. Takes NULL */
 
 struct nat_thread *nat_thread(struct nat *nat, unsigned int index);
 
+/* Control: there may be so many connections now, each of which may need a mapping where a pool has
+ * exclusive ones. 0 or -ENOMEM. */
+int nat_set_max(struct nat *nat, uint32_t max, struct sl_err *err);
+
 /* ---- namespaces (control) ---- */
 
 /*

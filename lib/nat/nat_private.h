@@ -32,6 +32,7 @@ struct nat {
 	struct nat_thread *thread;
 	struct nat_pool **pool; /* [NAT_POOLS_MAX + 1], by number; 0 is none. Written by control */
 	unsigned int last_pool; /* control only */
+	bool exclusive;         /* likewise: some pool has had exclusive mappings */
 	/* Identifications of datagrams that leave in fragments, by hash of source, destination and
 	 * protocol; counted up by all threads (atomic). */
 	uint16_t ip_id[NAT_IP_IDS];

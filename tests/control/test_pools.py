@@ -200,3 +200,11 @@ def test_nat64_beside_endpoint_independent_translation(t1):
     t1.ok('rule.add', netns='t1', chain='prerouting', rule=NAT64)
     t1.ok('rule.add', netns='t1', chain='postrouting', rule='snat to pool v4 endpoint-independent')
     assert 'rule' in t1.error('nat.pool.delete', netns='t1', name='v4')['message']
+
+
+def test_room_for_mappings_grows_with_the_maximum(t1):
+    t1.ok('nat.pool.add', netns='t1', name='a', addresses=['203.0.113.1'])
+    t1.ok(RULE, **add_rule('snat to pool a endpoint-independent'))
+    t1.ok('sysctl', key='net.netfilter.nf_conntrack_max', value=300000)
+    message = t1.error('sysctl', key='net.netfilter.nf_conntrack_max', value=1 << 26)['message']
+    assert 'nf_conntrack_max' in message
