@@ -225,7 +225,7 @@ void
 task_drain(void)
 {
 	while (tasks.base != NULL && (grace.pending > 0 || !TAILQ_EMPTY(&tasks.queue)))
-		event_base_loop(tasks.base, EVLOOP_ONCE);
+		event_base_loop(tasks.base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
 }
 
 void

@@ -103,7 +103,7 @@ commit(struct txn *t)
 	if (txn_commit(t, on_done, NULL, &err) != 0)
 		bench_die("%s", err.msg);
 	while (!done_flag)
-		event_base_loop(base, EVLOOP_ONCE);
+		event_base_loop(base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
 }
 
 static void

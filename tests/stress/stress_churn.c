@@ -393,7 +393,8 @@ one_round(void)
 		look_around(name);
 	}
 	do
-		event_base_loop(base, jobs < JOBS_MAX ? EVLOOP_NONBLOCK : EVLOOP_ONCE);
+		event_base_loop(base, jobs < JOBS_MAX ? EVLOOP_NONBLOCK
+						      : EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
 	while (jobs >= JOBS_MAX);
 	hear();
 }
