@@ -29,9 +29,9 @@ slot_publish(struct ct *ct, const struct ct_entry *e)
 	struct ct_slot *s = &ct->slot[ct_index(ct, e)];
 
 	__atomic_store_n(&s->deadline, e->deadline, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->ns_id, e->ns->id, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->ns_gen, e->ns_gen, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->life, CT_LIVE, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->ns_low, (uint16_t)e->ns->id, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->life, (uint8_t)(CT_LIVE | (e->ns->id >> 9 & CT_SLOT_NS_HIGH)),
+		__ATOMIC_RELAXED);
 }
 
 /* The entry is the caller's alone, in no chain. */
@@ -103,7 +103,7 @@ embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
 	e->ns = p->ns;
 	e->ns_gen = p->ns->gen;
 	e->mark = 0;
-	e->start_ns = now.ns;
+	__atomic_store_n(&e->start_ns, now.ns, __ATOMIC_RELAXED);
 	memset(e->nat, 0, sizeof(e->nat));
 	memset(e->limit, 0, sizeof(e->limit));
 	e->seqadj = 0;

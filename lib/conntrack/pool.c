@@ -176,6 +176,9 @@ init(struct ct *ct, const struct ct_config *config, struct sl_err *err)
 {
 	int ret;
 
+	if (config->threads > CT_THREADS_MAX)
+		return sl_refuse(err, EINVAL, "%u threads are too many: %u can track connections",
+			config->threads, CT_THREADS_MAX);
 	ct->n_threads = config->threads;
 	ct->ops = config->ops;
 	ct->netns = config->netns;

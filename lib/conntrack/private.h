@@ -67,20 +67,25 @@ struct ct_lines {
 	struct sl_region region; /* whose they are; none where they are few */
 };
 
-/* What walks read of an entry, in an array beside the pool. Fields are written and read as relaxed
- * atomics: `life` mirrors the entry's, `deadline` is never later than the entry's. */
+/*
+ * What walks read of an entry, in an array beside the pool: what passes there is verified in the
+ * entry. Fields are written and read as relaxed atomics: `life` mirrors the entry's, `deadline` is
+ * never later than the entry's. An id of a namespace has 17 bits.
+ */
 struct ct_slot {
 	uint32_t deadline;
-	uint32_t ns_id;
-	uint32_t ns_gen;
-	uint32_t life;
+	uint16_t ns_low;
+	uint8_t life;  /* enum ct_life; CT_SLOT_NS_HIGH: the id's highest bit */
+	uint8_t queue; /* 1 + the thread in whose queue it is (room.c); 0: it is in none */
 };
 
-/* An entry's place among the unassured ones (room.c), in an array beside the pool. */
+#define CT_SLOT_NS_HIGH 0x80u
+#define CT_THREADS_MAX  254u
+_Static_assert(NETNS_MAX <= 1u << 17, "an id fits a slot");
+
+/* An entry's place in a queue of unassured ones (room.c), in an array beside the pool. */
 struct ct_queued {
 	uint32_t next, prev; /* indices; 0: none */
-	uint32_t born;       /* when it was made, in 2^20 ns */
-	uint32_t owner;      /* 1 + the thread in whose queue it is; 0: it is in none */
 };
 
 struct ct_thread {
@@ -137,6 +142,20 @@ static inline uint32_t
 ct_index(const struct ct *ct, const struct ct_entry *e)
 {
 	return (uint32_t)(e - ct->pool);
+}
+
+static inline bool
+ct_slot_live(const struct ct_slot *s)
+{
+	return (__atomic_load_n(&s->life, __ATOMIC_RELAXED) & ~CT_SLOT_NS_HIGH) == CT_LIVE;
+}
+
+static inline uint32_t
+ct_slot_ns(const struct ct_slot *s)
+{
+	uint32_t high = __atomic_load_n(&s->life, __ATOMIC_RELAXED) & CT_SLOT_NS_HIGH;
+
+	return __atomic_load_n(&s->ns_low, __ATOMIC_RELAXED) | high << 9;
 }
 
 static inline uint8_t

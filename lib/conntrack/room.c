@@ -15,7 +15,7 @@
  * Locks. The lock of a queue (netns_queue.lock) guards its head, tail and the links of what is in
  * it; it is a leaf: nothing is taken under it, and it may be taken under an entry's. Other threads
  * take it too: to take an entry out that they made ASSURED or destroyed, and for early drop, when
- * the oldest of the namespace is in their queue. Which queue an entry is in, ct_queued.owner, is
+ * the oldest of the namespace is in their queue. Which queue an entry is in, ct_slot.queue, is
  * read before the lock is taken and again under it; it can only turn to 0 meanwhile, since whoever
  * calls has the entry: by its lock, as the one who destroys it, or as an EMBRYO's maker. Early drop
  * has none of these: it takes the head under the queue's lock, while the entry cannot be freed,
@@ -56,10 +56,16 @@ set(uint32_t *p, uint32_t v)
 
 /* ---- queues ---- */
 
-static inline uint32_t
-born(const struct ct_entry *e)
+static inline uint8_t
+queue_of(const struct ct *ct, uint32_t id)
 {
-	return (uint32_t)(e->start_ns >> 20);
+	return __atomic_load_n(&ct->slot[id].queue, __ATOMIC_RELAXED);
+}
+
+static inline void
+set_queue_of(struct ct *ct, uint32_t id, unsigned int queue)
+{
+	__atomic_store_n(&ct->slot[id].queue, (uint8_t)queue, __ATOMIC_RELAXED);
 }
 
 void
@@ -71,11 +77,10 @@ ct_queue_add(struct ct_thread *t, const struct ct_entry *e)
 	struct ct_queued *l = &ct->queued[id];
 
 	set(&l->next, 0);
-	set(&l->born, born(e));
 	sl_lock(&q->lock);
 	tail = q->tail;
 	set(&l->prev, tail);
-	set(&l->owner, 1 + t->index);
+	set_queue_of(ct, id, 1 + t->index);
 	if (tail != 0)
 		set(&ct->queued[tail].next, id);
 	else
@@ -98,25 +103,37 @@ unlink_queued(struct ct *ct, struct netns_queue *q, uint32_t id) SL_REQUIRES(&q-
 		set(&ct->queued[next].prev, prev);
 	else
 		q->tail = prev;
-	set(&l->owner, 0);
+	set_queue_of(ct, id, 0);
 }
 
 void
 ct_queue_remove(struct ct *ct, const struct ct_entry *e)
 {
-	uint32_t id = ct_index(ct, e), owner = get(&ct->queued[id].owner);
+	uint32_t id = ct_index(ct, e);
+	unsigned int queue = queue_of(ct, id);
 	struct netns_queue *q;
 
-	if (owner == 0)
+	if (queue == 0)
 		return;
-	q = &e->ns->counters[owner - 1].unassured;
+	q = &e->ns->counters[queue - 1].unassured;
 	sl_lock(&q->lock);
-	if (get(&ct->queued[id].owner) == owner)
+	if (queue_of(ct, id) == queue)
 		unlink_queued(ct, q, id);
 	sl_unlock(&q->lock);
 }
 
 /* ---- early drop ---- */
+
+static bool
+any_queued(const struct ct_thread *t, const struct netns *ns)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->ct->n_threads; i++)
+		if (get(&ns->counters[i].unassured.head) != 0)
+			return true;
+	return false;
+}
 
 /* The queue of the namespace that has the oldest entry; among equals the thread's own. NULL: all
  * are empty. Seen without locks: it may be another's turn by now. */
@@ -125,16 +142,17 @@ oldest_queue(const struct ct_thread *t, const struct netns *ns)
 {
 	unsigned int n = t->ct->n_threads, at = t->index, i;
 	struct netns_queue *best = NULL;
-	uint32_t best_born = 0;
+	uint64_t best_born = 0;
 
 	for (i = 0; i < n; i++, at = at + 1 < n ? at + 1 : 0) {
 		struct netns_queue *q = &ns->counters[at].unassured;
-		uint32_t head = get(&q->head), head_born;
+		uint32_t head = get(&q->head);
+		uint64_t head_born;
 
 		if (head == 0)
 			continue;
-		head_born = get(&t->ct->queued[head].born);
-		if (best == NULL || (int32_t)(head_born - best_born) < 0) {
+		head_born = __atomic_load_n(&t->ct->pool[head].start_ns, __ATOMIC_RELAXED);
+		if (best == NULL || head_born < best_born) {
 			best = q;
 			best_born = head_born;
 		}
@@ -260,9 +278,9 @@ victim_at(const struct ct *ct, uint32_t place, const struct netns *ns)
 	const struct ct_slot *s = &ct->slot[place];
 	const struct netns *owner;
 
-	if (__atomic_load_n(&s->life, __ATOMIC_RELAXED) != CT_LIVE)
+	if (!ct_slot_live(s))
 		return NULL;
-	owner = netns_by_id(ct->netns, get(&s->ns_id));
+	owner = netns_by_id(ct->netns, ct_slot_ns(s));
 	if (owner == NULL || owner == ns ||
 		netns_entries(owner, ct->n_threads) <= netns_knobs(owner)->ct_reserve)
 		return NULL;
@@ -362,7 +380,7 @@ ct_full(const struct ct_thread *t, const struct netns *ns)
 bool
 ct_may_make_room(const struct ct_thread *t, const struct netns *ns)
 {
-	return oldest_queue(t, ns) != NULL || within_reserve(t->ct, ns);
+	return any_queued(t, ns) || within_reserve(t->ct, ns);
 }
 
 enum sl_drop

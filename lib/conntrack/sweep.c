@@ -49,7 +49,7 @@ collect(struct ct_thread *t, unsigned int *budget, struct ct_entry **batch, stru
 		uint32_t i = t->sweep_next++;
 		const struct ct_slot *s = &ct->slot[i];
 
-		if (__atomic_load_n(&s->life, __ATOMIC_RELAXED) != CT_LIVE ||
+		if (!ct_slot_live(s) ||
 			!sl_ms_passed(__atomic_load_n(&s->deadline, __ATOMIC_RELAXED), now.ms))
 			continue;
 		batch[n] = &ct->pool[i];

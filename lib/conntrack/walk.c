@@ -19,10 +19,7 @@ ct_walk_start(const struct ct *ct, struct ct_walk *w, struct sl_now now)
 static inline bool
 slot_matches(const struct ct_slot *s, const struct netns *ns)
 {
-	if (__atomic_load_n(&s->life, __ATOMIC_RELAXED) != CT_LIVE)
-		return false;
-	return ns == NULL || (__atomic_load_n(&s->ns_id, __ATOMIC_RELAXED) == ns->id &&
-				     __atomic_load_n(&s->ns_gen, __ATOMIC_RELAXED) == ns->gen);
+	return ct_slot_live(s) && (ns == NULL || ct_slot_ns(s) == ns->id);
 }
 
 /* Copies what the lock guards and what is constant; the lock itself is not part of a copy. */
@@ -114,15 +111,14 @@ ct_flush_slice(struct ct_thread *t, struct ct_walk *w, const struct ct_filter *f
 	return w->next < w->end;
 }
 
-/* Whether the owner in the slot is a namespace that lives. */
+/* Whether the owner in the slot is a namespace that lives. An id has no other owner before the
+ * entries of the last are gone. */
 static bool
 owner_alive(const struct ct *ct, const struct ct_slot *s)
 {
-	const struct netns *ns =
-		netns_by_id(ct->netns, __atomic_load_n(&s->ns_id, __ATOMIC_RELAXED));
+	const struct netns *ns = netns_by_id(ct->netns, ct_slot_ns(s));
 
-	return ns != NULL && ns->gen == __atomic_load_n(&s->ns_gen, __ATOMIC_RELAXED) &&
-	       netns_alive(ns);
+	return ns != NULL && netns_alive(ns);
 }
 
 /* The slots were read without a lock: who owns an entry now is decided under it. */

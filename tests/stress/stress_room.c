@@ -219,7 +219,7 @@ queue_length(const struct netns *of, unsigned int thread)
 		const struct ct_entry *e = &ct->pool[at];
 
 		REQUIRE(e->life == CT_LIVE && e->ns == of && !(e->status & CT_ASSURED));
-		REQUIRE(ct->queued[at].owner == thread + 1 && ct->queued[at].prev == before);
+		REQUIRE(ct->slot[at].queue == thread + 1 && ct->queued[at].prev == before);
 		n++;
 	}
 	REQUIRE(q->tail == before);

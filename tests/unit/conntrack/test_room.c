@@ -90,7 +90,7 @@ check_queues(const struct fixture *f, const struct netns *ns, unsigned int n)
 			assert_int_equal(e->life, CT_LIVE);
 			assert_false(e->status & CT_ASSURED);
 			assert_ptr_equal(e->ns, ns);
-			assert_int_equal(f->ct->queued[at].owner, i + 1);
+			assert_int_equal(f->ct->slot[at].queue, i + 1);
 			assert_int_equal(f->ct->queued[at].prev, before);
 			assert_true(before == 0 || e->start_ns >= f->ct->pool[before].start_ns);
 			assert_in_range(++seen, 1, n);
