@@ -21,6 +21,7 @@
 #include "link.h"
 #include "parse.h"
 #include "port.h"
+#include "rule_limits.h"
 #include "station.h"
 #include "trace.h"
 #include "translate.h"
@@ -197,6 +198,14 @@ verify_checksums(struct worker *w, struct pkt *p)
 	}
 }
 
+static __rte_noinline void
+fetch_counters(struct worker *w, const struct pkt *p, unsigned int n)
+{
+	for (; n > 0; n--, p++)
+		if (p->rules != NULL && p->rules->n_counts > 0)
+			limits_ahead_finish(w, (unsigned int)(p - w->dp.pkt));
+}
+
 /* Returns whether packets of the burst may have to be translated. */
 static __rte_always_inline bool
 verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
@@ -209,6 +218,10 @@ verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
 
 		verify_checksums(w, p);
 		more += ct_lookup_match(w->ct, p);
+		if (unlikely(p->rules != NULL) && p->rules->n_counts > 0) {
+			limits_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
+			w->dp.counts = true;
+		}
 		if (p->ns != NULL && translate_on(p->ns)) {
 			ct_lookup_other(w->ct, p);
 			translate = true;
@@ -361,6 +374,8 @@ verify_and_track(struct worker *w, unsigned int n, struct sl_now now)
 		group = RTE_MIN(n, TRACK_GROUP);
 		translate |= verify_all(w, p, group);
 		track_all(w, p - before, before, now);
+		if (unlikely(w->dp.counts))
+			fetch_counters(w, p, group);
 	}
 	track_all(w, p - before, before, now);
 	return translate;
@@ -388,7 +403,7 @@ datapath_burst(
 	bool translate;
 
 	w->now = now;
-	w->dp.raw = false;
+	w->dp.raw = w->dp.counts = false;
 	w->dp.synproxy.marked = 0;
 	count_rx(w, in, m, n);
 	if (unlikely(parse_all(w, in, m, n) || w->dp.raw))

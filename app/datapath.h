@@ -51,9 +51,11 @@ struct datapath_synproxy {
 
 struct datapath {
 	struct pkt pkt[DATAPATH_BURST];
+	struct limits_ahead *ahead; /* of the limits of each (rule_limits.h); freed with it */
 	struct datapath_way way[DATAPATH_BURST]; /* of those with pkt.rules */
 	struct datapath_synproxy synproxy;
-	bool raw; /* some packet of the burst has a raw chain */
+	bool raw;    /* some packet of the burst has a raw chain */
+	bool counts; /* or rules that count, and opens a connection */
 	struct tx_buffer tx[GW_PORTS_MAX]; /* by port.index */
 	uint32_t tx_pending;               /* bit set for each buffer that is not empty */
 };

@@ -102,6 +102,9 @@ create_workers(struct gateway *gw, const struct gateway_config *config, struct s
 		gw->workers[i] = worker_create(gw, i, lcore, err);
 		if (gw->workers[i] == NULL)
 			return -ENOMEM;
+		gw->workers[i]->dp.ahead = limits_ahead_new();
+		if (gw->workers[i]->dp.ahead == NULL)
+			return sl_refuse(err, ENOMEM, "no memory for worker %u", i);
 	}
 	return 0;
 }

@@ -2,11 +2,13 @@
 #include "rule_limits.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include <rte_branch_prediction.h>
 
 #include "connlimit.h"
 #include "err.h"
+#include "worker.h"
 
 int
 limits_create(struct gateway *gw, const struct gateway_config *config, struct sl_err *err)
@@ -107,6 +109,57 @@ thread_of(const struct gateway *gw, const struct ct_thread *t)
 	return connlimit_thread(gw->limits, ct_thread_index(t));
 }
 
+/* One for each packet of a burst. */
+struct limits_ahead {
+	struct connlimit_ahead of[RULES_COUNTS];
+};
+
+struct limits_ahead *
+limits_ahead_new(void)
+{
+	return calloc(DATAPATH_BURST, sizeof(struct limits_ahead));
+}
+
+void
+limits_ahead_begin(struct worker *w, unsigned int i)
+{
+	const struct pkt *p = &w->dp.pkt[i];
+	struct connlimit_thread *t = connlimit_thread(w->gw->limits, w->index);
+	unsigned int k;
+
+	for (k = 0; k < p->rules->n_counts; k++) {
+		w->dp.ahead[i].of[k].count = NULL;
+		if (ct_lookup_missed(p))
+			connlimit_prefetch(
+				t, p->rules->count[k], &p->tuple, &w->dp.ahead[i].of[k]);
+	}
+}
+
+void
+limits_ahead_finish(struct worker *w, unsigned int i)
+{
+	const struct pkt *p = &w->dp.pkt[i];
+	struct connlimit_thread *t = connlimit_thread(w->gw->limits, w->index);
+	unsigned int k;
+
+	for (k = 0; k < p->rules->n_counts; k++)
+		connlimit_prefetch_counter(t, &w->dp.ahead[i].of[k]);
+}
+
+/* What was begun for this packet and count; NULL: nothing. */
+static const struct connlimit_ahead *
+ahead_of(const struct gateway *gw, const struct rules_packet *k, const void *count)
+{
+	const struct worker *w = gw->workers[k->thread];
+	const struct ruleset *rs = k->pkt->rules;
+	unsigned int i;
+
+	for (i = 0; i < rs->n_counts; i++)
+		if (rs->count[i] == count)
+			return &w->dp.ahead[k->pkt - w->dp.pkt].of[i];
+	return NULL;
+}
+
 static enum rules_weight
 refuse(struct rules_packet *k, enum sl_drop reason)
 {
@@ -118,7 +171,9 @@ static enum rules_weight
 weigh_count(const struct gateway *gw, struct connlimit_count *count, const struct tuple *seen,
 	struct rules_packet *k)
 {
-	switch (connlimit_weigh(thread_of(gw, k->ct), count, seen, k->pkt->ct, NULL)) {
+	const struct connlimit_ahead *ahead = ahead_of(gw, k, count);
+
+	switch (connlimit_weigh(thread_of(gw, k->ct), count, seen, k->pkt->ct, ahead)) {
 	case CONNLIMIT_MATCH:
 		return RULES_MATCH;
 	case CONNLIMIT_NO_MATCH:

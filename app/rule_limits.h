@@ -11,6 +11,8 @@
 
 struct ct_entry;
 struct ct_thread;
+struct limits_ahead;
+struct worker;
 struct sl_err;
 
 /* ---- control ---- */
@@ -29,6 +31,17 @@ void limits_detach(struct gateway *gw, const struct rule_item *item, void *objec
 int limits_set_max(struct gateway *gw, uint32_t keys, struct sl_err *err);
 
 /* ---- worker ---- */
+
+/* For worker.dp.ahead; freed with free(). NULL: no memory. */
+struct limits_ahead *limits_ahead_new(void);
+
+/*
+ * Fetches ahead what limits_weigh() will touch of packet i of the burst, when that seems to open a
+ * connection: begin after its lookup has matched, some packets before finish. For each packet whose
+ * rules count (ruleset.n_counts), every burst.
+ */
+void limits_ahead_begin(struct worker *w, unsigned int i);
+void limits_ahead_finish(struct worker *w, unsigned int i);
 
 /* rules_ops.weigh; app: struct gateway. */
 enum rules_weight limits_weigh(

@@ -198,6 +198,7 @@ worker_free(struct worker *w)
 	if (w == NULL)
 		return;
 	close(w->wake_fd);
+	free(w->dp.ahead);
 	free(w->plan);
 	free(w->dp.synproxy.proof);
 	free(w);

@@ -86,15 +86,13 @@ set_used(struct bucket *b, unsigned int n)
 
 /* Under the bucket's lock. */
 static void
-bucket_add(struct connlimit *cl, struct bucket *b, uint32_t i)
+bucket_add(struct connlimit *cl, struct bucket *b, uint32_t hash, uint32_t i)
 {
-	struct counter *c = &cl->pool[i];
-
 	if (likely(b->n < BUCKET_SLOTS)) {
-		set_slot(b, b->n, c->hash, i);
+		set_slot(b, b->n, hash, i);
 		set_used(b, b->n + 1u);
 	} else {
-		c->next = b->chain;
+		cl->pool[i].next = b->chain;
 		b->chain = i;
 	}
 }
@@ -131,23 +129,37 @@ connlimit_buckets(const struct connlimit *cl)
 	return (uint32_t)(shape >> 32) + 1 + (uint32_t)shape;
 }
 
-/* Moves those counters of `from` whose next bit of the hash is set. */
+/* Moves those counters of `from` whose next bit of the hash is set. In a large table that bit is
+ * in the tag, and no counter has to be fetched. */
 static void
 divide(struct connlimit *cl, struct bucket *from, struct bucket *to, uint32_t bit)
 {
-	uint32_t all[BUCKET_SLOTS], chain = from->chain, next;
+	uint32_t ref[BUCKET_SLOTS], chain = from->chain, next, hash;
+	uint16_t tag[BUCKET_SLOTS];
 	unsigned int k, n = from->n;
 
-	memcpy(all, from->ref, sizeof(all));
+	memcpy(tag, from->tag, sizeof(tag));
+	memcpy(ref, from->ref, sizeof(ref));
 	set_used(from, 0);
 	set_used(to, 0);
 	from->chain = to->chain = 0;
-	for (k = 0; k < n; k++)
-		bucket_add(cl, cl->pool[all[k]].hash & bit ? to : from, all[k]);
+	for (k = 0; k < n; k++) {
+		hash = bit > UINT16_MAX ? (uint32_t)tag[k] << 16 : cl->pool[ref[k]].hash;
+		bucket_add(cl, hash & bit ? to : from, hash, ref[k]);
+	}
 	for (; chain != 0; chain = next) {
 		next = cl->pool[chain].next;
-		bucket_add(cl, cl->pool[chain].hash & bit ? to : from, chain);
+		hash = cl->pool[chain].hash;
+		bucket_add(cl, hash & bit ? to : from, hash, chain);
 	}
+}
+
+/* What the next division will touch. */
+static inline void
+prefetch_division(const struct connlimit *cl, uint32_t mask, uint32_t split)
+{
+	__builtin_prefetch(&cl->bucket[split], 1);
+	__builtin_prefetch(&cl->bucket[mask + 1 + split], 1);
 }
 
 void
@@ -170,6 +182,7 @@ connlimit_grow(struct connlimit *cl)
 		}
 		__atomic_store_n(&cl->shape, (uint64_t)mask << 32 | split, __ATOMIC_RELEASE);
 		sl_unlock(&from->lock);
+		prefetch_division(cl, mask, split);
 	}
 	sl_unlock(&cl->grow_lock);
 }
@@ -274,7 +287,7 @@ take(struct connlimit_thread *t, struct held *h, const struct counter_key *key, 
 	__atomic_store_n(&c->hash, hash, __ATOMIC_RELAXED);
 	c->count = 0;
 	c->refused = 0;
-	bucket_add(cl, h->b, i);
+	bucket_add(cl, h->b, hash, i);
 	count_keys(t, ns, 1);
 	return i;
 }

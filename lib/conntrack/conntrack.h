@@ -141,6 +141,13 @@ void ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n);
 void ct_lookup_finish(struct ct_thread *t, struct pkt *p);
 void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);
 
+/* After match: no entry has been found so far, so that a new connection is to be expected. */
+static inline bool
+ct_lookup_missed(const struct pkt *p)
+{
+	return p->ct_ref == 0;
+}
+
 /* After match: fetches what else of the candidate its translation is read from. */
 void ct_lookup_other(struct ct_thread *t, const struct pkt *p);
 

@@ -56,6 +56,26 @@ describe(struct ruleset *rs)
 		  c[RULE_POSTROUTING].n > 0 || c[RULE_POSTROUTING].drop;
 }
 
+/* More than a few are not worth fetching for: most of them will not be asked. */
+static void
+list_counts(struct ruleset *rs)
+{
+	uint32_t i, k, n = 0;
+
+	for (i = rs->first[RULE_FORWARD]; i < rs->first[RULE_FORWARD + 1]; i++) {
+		const struct rule *r = rs->rule[i];
+
+		for (k = 0; k < r->n; k++) {
+			if (r->item[k].type != RULE_CT_COUNT)
+				continue;
+			if (n == RULES_COUNTS)
+				return;
+			rs->count[n++] = r->live->object[k];
+		}
+	}
+	rs->n_counts = (uint8_t)n;
+}
+
 struct ruleset *
 ruleset_new(const struct rule_list *l, struct netns *ns, const struct rules_ops *ops,
 	struct sl_err *err)
@@ -79,6 +99,7 @@ ruleset_new(const struct rule_list *l, struct netns *ns, const struct rules_ops 
 	if (rs->program == NULL)
 		goto no_memory;
 	describe(rs);
+	list_counts(rs);
 	return rs;
 
 no_memory:

@@ -103,6 +103,8 @@ struct rules_packet {
 
 struct rules_program;
 
+#define RULES_COUNTS 2u
+
 struct ruleset {
 	/* constant; the first line is what an established packet needs */
 	uint32_t gen; /* 31 bits, not 0 */
@@ -110,11 +112,13 @@ struct ruleset {
 	bool forward;  /* forward has rules, or drops all */
 	bool varies;   /* forward must be evaluated for each packet */
 	bool shared;   /* control only: the program is a registered one */
+	uint8_t n_counts; /* in forward, when there are few: objects of all its RULE_CT_COUNT */
 	struct rules_program *program;
 	const struct rules_ops *ops;
 	struct rule **rule; /* [n], in the order of chains and rules; a reference each */
 	uint32_t n;
 	uint32_t first[RULE_CHAINS + 1]; /* rule[first[c]] … rule[first[c + 1] - 1] are chain c */
+	void *count[RULES_COUNTS];       /* for who fetches ahead what will be weighed */
 };
 
 /* ---- control ---- */

@@ -138,6 +138,9 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	b->gw.workers[0] = worker_create(&b->gw, 0, c->lcore, &err);
 	if (b->gw.workers[0] == NULL)
 		bench_die("%s", err.msg);
+	b->gw.workers[0]->dp.ahead = limits_ahead_new();
+	if (b->gw.workers[0]->dp.ahead == NULL)
+		bench_die("out of memory");
 	make_netns(b, c);
 	b->source = make_port(b, "source", c->source);
 	b->sink = make_port(b, "sink", c->sink != NULL ? c->sink : "net_null_sink,no-rx=1");

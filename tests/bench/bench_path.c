@@ -48,6 +48,7 @@ struct options {
 	uint32_t max_entries; /* of `new` */
 	uint32_t rules;
 	const char *nat;
+	const char *nat, *sources; /* of new: its prefix */
 	bool udp, limit, json, no_huge;
 };
 
@@ -303,6 +304,7 @@ new_details(const struct second *s, unsigned int n)
 static void
 measure_new(struct bed *b)
 {
+	char source[96];
 	struct bench_gateway_config config = {.pool = b->pool,
 		.lcore = 1,
 		.max_entries = b->o->max_entries,
@@ -311,7 +313,7 @@ measure_new(struct bed *b)
 		.rules = b->o->rules,
 		.limit = b->o->limit,
 		.nat = b->o->nat,
-		.source = "gen,synflood,udp=1,csum=0,vlans=1,prefix=10.0.0.0/8"};
+		.source = source};
 	struct second *s = calloc(b->o->seconds, sizeof(*s));
 	double base[ROUNDS_MAX];
 	struct result r = {.test = NEW};
@@ -321,6 +323,8 @@ measure_new(struct bed *b)
 
 	if (s == NULL)
 		bench_die("out of memory");
+	snprintf(source, sizeof(source), "gen,synflood,udp=1,csum=0,vlans=1,prefix=%s",
+		b->o->sources);
 	bench_gateway_open(&g, &config);
 	for (i = 0; i < b->o->rounds; i++)
 		base[i] = bench_gateway_floor(&g, b->o->ms).pps;
@@ -388,6 +392,7 @@ static const char usage[] =
 	"  --rules N              in forward, of which only the last matches, 0\n"
 	"  --limit                a rule that counts connections of each source\n"
 	"  --nat KIND             all is translated: prefix; new also pool, independent, blocks\n"
+	"  --sources PREFIX       of new, 10.0.0.0/8\n"
 	"  --udp                  established and listing have UDP, not TCP\n"
 	"  --worker-core N        1\n"
 	"  --control-core N       0\n"
@@ -487,6 +492,8 @@ set_size(struct options *o, int c, const char *text)
 		o->tests = parse_tests(text);
 	else if (c == 'a')
 		o->nat = text;
+	else if (c == 'p')
+		o->sources = text;
 	else
 		return false;
 	return true;
@@ -504,8 +511,8 @@ parse_options(struct options *o, int argc, char **argv)
 		{"worker-core", required_argument, NULL, 'w'},
 		{"control-core", required_argument, NULL, 'c'}, {"udp", no_argument, NULL, 'u'},
 		{"nat", required_argument, NULL, 'a'}, {"rules", required_argument, NULL, 'e'},
-		{"limit", no_argument, NULL, 'i'},
-		{"no-huge", no_argument, NULL, 'n'}, {"quick", no_argument, NULL, 'q'},
+		{"sources", required_argument, NULL, 'p'}, {"no-huge", no_argument, NULL, 'n'},
+		{"quick", no_argument, NULL, 'q'},
 		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
 	int c;
@@ -516,6 +523,7 @@ parse_options(struct options *o, int argc, char **argv)
 		.rounds = 5,
 		.seconds = 20,
 		.buckets_per_entry = 4,
+		.sources = "10.0.0.0/8",
 		.worker_core = 1,
 		.max_entries = 8 * 1024 * 1024};
 	set_flows(o, "64k,1M");
