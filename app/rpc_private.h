@@ -10,6 +10,7 @@
 #include "command.h"
 #include "rpc.h"
 #include "task.h"
+#include "txn.h"
 
 struct rpc_client {
 	struct rpc_server *server;
@@ -40,6 +41,9 @@ struct rpc_request {
 	json_t *root;
 	bool batch;
 	bool committing;
+	struct txn_work *work; /* being done aside, or done, for the changes */
+	bool preparing;        /* the former */
+	unsigned int prepared; /* how often that was */
 	bool wants_room; /* waits for the client to read */
 	bool begun;      /* one[at].call.run() has been called */
 	unsigned int n, at;

@@ -187,6 +187,7 @@ request_free(struct rpc_request *r)
 		call_end(&r->one[i].call);
 		json_decref(r->one[i].answer);
 	}
+	txn_work_free(r->work);
 	json_decref(r->root);
 	free(r);
 }
@@ -241,6 +242,80 @@ on_committed(void *arg)
 		task_wake(&r->task);
 }
 
+/* ---- work that is done aside before the changes ---- */
+
+#define PREPARED_MAX 3u /* times that others may be faster in changing what was prepared */
+
+static void start_changes(struct rpc_request *r);
+
+static void
+do_work(void *arg)
+{
+	const struct rpc_request *r = arg;
+	struct txn_work *w;
+
+	for (w = r->work; w != NULL; w = w->next)
+		w->run(w);
+}
+
+static void
+on_prepared(void *arg)
+{
+	struct rpc_request *r = arg;
+	struct rpc_client *c = r->client;
+
+	r->preparing = false;
+	if (c == NULL) {
+		request_free(r);
+		return;
+	}
+	start_changes(r);
+	if (c->request == NULL)
+		rpc_client_next(c);
+}
+
+/* A port that is opened and closed again would be noticed outside. */
+static bool
+may_undo(const struct rpc_request *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->n; i++)
+		if (strncmp(r->one[i].call.handler->method, "port.", 5) == 0)
+			return false;
+	return true;
+}
+
+/*
+ * When the commit would take long, all is undone, and what takes long is done aside, so that others
+ * are served meanwhile; then the changes are made again. True: they are put off.
+ */
+static bool
+prepare_aside(struct rpc_request *r, struct txn *txn)
+{
+	struct txn_work *work;
+	unsigned int i;
+
+	if (r->prepared == PREPARED_MAX || !may_undo(r))
+		return false;
+	work = txn_work(txn);
+	if (work == NULL)
+		return false;
+	txn_work_free(r->work);
+	r->work = work;
+	r->prepared++;
+	r->preparing = task_aside(do_work, on_prepared, r) == 0;
+	if (!r->preparing)
+		return false;
+	txn_abort(txn);
+	for (i = 0; i < r->n; i++)
+		if (is_change(&r->one[i]))
+			call_end(&r->one[i].call);
+	return true;
+}
+
+/* ---- changes, in order ---- */
+
 /* All changes, each answered only when the commit is done. */
 static int
 run_changes(struct rpc_request *r)
@@ -264,6 +339,8 @@ run_changes(struct rpc_request *r)
 		err = c->err;
 	}
 	if (txn == NULL && ret == 0)
+		return 0;
+	if (ret == 0 && prepare_aside(r, txn))
 		return 0;
 	if (ret == 0) {
 		r->committing = true;
@@ -347,6 +424,15 @@ request_step(struct task *t)
 	return TASK_DONE;
 }
 
+static void
+start_changes(struct rpc_request *r)
+{
+	if (run_changes(r) != 0)
+		finish(r);
+	else if (!r->committing && !r->preparing)
+		task_wake(&r->task);
+}
+
 static bool
 all_valid(const struct rpc_request *r, unsigned int *which)
 {
@@ -413,12 +499,7 @@ rpc_request_start(struct rpc_client *c, const char *line, size_t len)
 		finish(r);
 		return;
 	}
-	if (run_changes(r) != 0) {
-		finish(r);
-		return;
-	}
-	if (!r->committing)
-		task_wake(&r->task);
+	start_changes(r);
 }
 
 void
@@ -436,7 +517,7 @@ rpc_request_drop(struct rpc_client *c)
 	c->request = NULL;
 	if (r == NULL)
 		return;
-	if (r->committing) {
+	if (r->committing || r->preparing) {
 		r->client = NULL;
 		return;
 	}

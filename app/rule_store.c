@@ -6,6 +6,8 @@
 
 #include "log.h"
 #include "netns_rules.h"
+#include "program.h"
+#include "ruleset.h"
 #include "txn.h"
 
 SL_LOG_REGISTER(rule_store);
@@ -61,6 +63,49 @@ publish_edit(struct gateway *gw, void *arg, struct sl_err *err)
 	return 0;
 }
 
+/* A program of rules; NULL: no memory to compile it, and then the commit says so. */
+struct program_work {
+	struct txn_work work;
+	struct rules_program *program;
+	bool shared;
+};
+
+static void
+compile(struct txn_work *work)
+{
+	struct program_work *w = (struct program_work *)work;
+
+	w->program = rules_program_share(w->program);
+	w->shared = true;
+}
+
+static void
+free_work(struct txn_work *work)
+{
+	struct program_work *w = (struct program_work *)work;
+
+	if (w->shared)
+		rules_program_put(w->program);
+	else
+		rules_program_free(w->program);
+	free(w);
+}
+
+static struct txn_work *
+make_work(void *arg)
+{
+	const struct rule_edit *e = arg;
+	struct rules_program *p = ruleset_uncompiled(e->ns->rule_list->list);
+	struct program_work *w = p != NULL ? malloc(sizeof(*w)) : NULL;
+
+	if (w == NULL) {
+		rules_program_free(p);
+		return NULL;
+	}
+	*w = (struct program_work){.work = {.run = compile, .free = free_work}, .program = p};
+	return &w->work;
+}
+
 static struct rule_store *
 new_store(void)
 {
@@ -89,6 +134,8 @@ begin_edit(struct txn *t, struct netns *ns, struct rule_store *s)
 		return -ENOMEM;
 	}
 	s->edit = e;
+	if (txn_on_work(t, make_work, e) != 0)
+		return -ENOMEM;
 	return txn_on_commit(t, publish_edit, e);
 }
 

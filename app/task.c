@@ -4,7 +4,8 @@
  * it polls descriptors again, a timer only after. Each turn gives every queued task one step.
  *
  * The end of a grace period comes on rcu.h's helper thread: `grace.mutex` guards the list on which
- * it leaves what is to be called on the control thread; the list's event is activated from there.
+ * it leaves what is to be called on the control thread; the list's event is activated from there. A
+ * thread that has done work aside does the same.
  */
 #include "task.h"
 
@@ -21,6 +22,8 @@
 struct grace_call {
 	void (*fn)(void *arg);
 	void *arg;
+	void (*aside)(void *arg); /* what a thread does before; NULL: it was a grace period */
+	pthread_t thread;         /* that did it */
 	STAILQ_ENTRY(grace_call) link;
 };
 
@@ -152,6 +155,8 @@ on_grace_over(evutil_socket_t fd, short what, void *arg)
 	pthread_mutex_unlock(&grace.mutex);
 	while ((c = STAILQ_FIRST(&list)) != NULL) {
 		STAILQ_REMOVE_HEAD(&list, link);
+		if (c->aside != NULL)
+			pthread_join(c->thread, NULL);
 		c->fn(c->arg);
 		free(c);
 		grace.pending--;
@@ -174,6 +179,37 @@ static void
 wake_control(void *arg)
 {
 	event_active(arg, EV_TIMEOUT, 0);
+}
+
+static void *
+aside_main(void *arg)
+{
+	struct grace_call *c = arg;
+
+	c->aside(c->arg);
+	leave_for_control(c);
+	wake_control(grace.event);
+	return NULL;
+}
+
+int
+task_aside(void (*fn)(void *arg), void (*done)(void *arg), void *arg)
+{
+	struct grace_call *c;
+	int ret;
+
+	if (!task_live())
+		return -ESRCH;
+	c = malloc(sizeof(*c));
+	if (c == NULL)
+		return -ENOMEM;
+	*c = (struct grace_call){.fn = done, .arg = arg, .aside = fn};
+	ret = pthread_create(&c->thread, NULL, aside_main, c);
+	if (ret != 0)
+		free(c);
+	else
+		grace.pending++;
+	return -ret;
 }
 
 int

@@ -2,8 +2,8 @@
 /*
  * Work in slices on the control thread. A task's step() does a bounded piece of work and says how
  * to go on; between two steps the event loop serves everyone else. All on the control thread,
- * except that what a grace period ends is signalled from the helper thread of rcu.h, inside this
- * module.
+ * except that what a grace period ends is signalled from the helper thread of rcu.h, and work done
+ * aside from its own, inside this module.
  *
  * Replay has no event loop: there a task is run to its end by task_run(), and a grace period is
  * waited for in place.
@@ -50,13 +50,21 @@ void task_cancel(struct task *t);
  */
 int task_after_grace(void (*fn)(void *arg), void *arg);
 
+/*
+ * Runs fn(arg) on a thread of its own, which shares nothing with the control thread but arg, and
+ * then done(arg) on the control thread. -errno, and nothing happens: there is no event loop, no
+ * memory or no thread.
+ */
+int task_aside(void (*fn)(void *arg), void (*done)(void *arg), void *arg);
+
 /* Without an event loop: runs the task until it is done. */
 void task_run(struct task *t);
 
 /* Whether there is an event loop. */
 bool task_live(void);
 
-/* Runs the event loop until no task is queued and no grace period is waited for. */
+/* Runs the event loop until no task is queued and nothing is done aside or waits for a grace
+ * period. */
 void task_drain(void);
 
 #endif

@@ -42,8 +42,15 @@ struct step {
 	struct step *after;
 };
 
+struct work_maker {
+	struct txn_work *(*make)(void *arg);
+	void *arg;
+	struct work_maker *next;
+};
+
 struct txn {
 	struct gateway *gw;
+	struct work_maker *works;
 	struct undo *last;
 	struct step *steps, **steps_end; /* of the commit */
 	struct deletion *others;
@@ -86,9 +93,14 @@ keep_node(void *node)
 static void
 txn_free(struct txn *t)
 {
+	struct work_maker *m;
 	struct undo *u;
 	struct step *s;
 
+	while ((m = t->works) != NULL) {
+		t->works = m->next;
+		free(m);
+	}
 	while ((s = t->steps) != NULL) {
 		t->steps = s->after;
 		free(s);
@@ -133,6 +145,45 @@ txn_on_commit(struct txn *t, int (*fn)(struct gateway *gw, void *arg, struct sl_
 	*t->steps_end = s;
 	t->steps_end = &s->after;
 	return 0;
+}
+
+int
+txn_on_work(struct txn *t, struct txn_work *(*make)(void *arg), void *arg)
+{
+	struct work_maker *m = malloc(sizeof(*m));
+
+	if (m == NULL)
+		return -ENOMEM;
+	*m = (struct work_maker){.make = make, .arg = arg, .next = t->works};
+	t->works = m;
+	return 0;
+}
+
+struct txn_work *
+txn_work(const struct txn *t)
+{
+	struct txn_work *all = NULL, *w;
+	const struct work_maker *m;
+
+	for (m = t->works; m != NULL; m = m->next) {
+		w = m->make(m->arg);
+		if (w == NULL)
+			continue;
+		w->next = all;
+		all = w;
+	}
+	return all;
+}
+
+void
+txn_work_free(struct txn_work *all)
+{
+	struct txn_work *next;
+
+	for (; all != NULL; all = next) {
+		next = all->next;
+		all->free(all);
+	}
 }
 
 static int

@@ -21,6 +21,14 @@
 struct txn;
 struct link;
 
+/* A part of a commit that takes long and changes nothing by itself: done before, it is found done
+ * by an equal batch as long as it is not freed. */
+struct txn_work {
+	void (*run)(struct txn_work *w); /* on any thread */
+	void (*free)(struct txn_work *w);
+	struct txn_work *next;
+};
+
 struct txn *txn_begin(struct gateway *gw); /* NULL: no memory */
 
 /* ---- for handlers ---- */
@@ -37,6 +45,10 @@ int txn_add_netns(struct txn *t, const char *name, const char *parent, struct sl
  * before anything is deleted. When it refuses, all of the batch is undone. 0 or -ENOMEM. */
 int txn_on_commit(struct txn *t, int (*fn)(struct gateway *gw, void *arg, struct sl_err *err),
 	void *arg);
+
+/* make(arg) tells at the end of the batch what of its commit is to be done before: NULL, nothing.
+ * 0 or -ENOMEM. */
+int txn_on_work(struct txn *t, struct txn_work *(*make)(void *arg), void *arg);
 
 /* Creates the namespaces put off; called before any other change. */
 int txn_flush(struct txn *t, struct sl_err *err);
@@ -62,6 +74,10 @@ int txn_resize(struct txn *t, uint32_t buckets, struct sl_err *err);
 bool txn_deletes(const struct txn *t, const void *object);
 
 /* ---- for front ends ---- */
+
+/* What txn_commit() would have to wait for, as a list that is the caller's; NULL: nothing. */
+struct txn_work *txn_work(const struct txn *t);
+void txn_work_free(struct txn_work *all);
 
 /*
  * Commits; frees the transaction. `done` is called on the control thread when all of it has

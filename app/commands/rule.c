@@ -130,19 +130,23 @@ static int
 check_rules(const struct call *c, const struct netns *ns, const struct rule_list *l,
 	struct sl_err *err)
 {
+	struct sl_err why;
 	uint32_t i;
-	int n, ret = 0;
+	int n, ret;
 
 	for (n = 0; n < RULE_CHAINS; n++) {
-		for (i = 0; i < l->chain[n].n && ret == 0; i++) {
+		for (i = 0; i < l->chain[n].n; i++) {
 			struct rule *r = l->chain[n].rule[i];
 
-			ret = rule_available(r, err);
+			ret = rule_available(r, &why);
 			if (ret == 0)
-				ret = nat_pools_check(c->txn, ns, l, r, err);
+				ret = nat_pools_check(c->txn, ns, l, r, &why);
+			if (ret != 0)
+				return sl_refuse(err, -ret, "file: line %u: %.460s", r->line,
+					why.msg);
 		}
 	}
-	return ret;
+	return 0;
 }
 
 static int

@@ -162,14 +162,25 @@ read_policy(struct rule_parse *p, bool *drop)
 	return end_line(p);
 }
 
-static int
-read_rule(struct rule_parse *p, struct rule_list *l)
+/* The line of the present token. */
+static uint32_t
+line_now(const struct rule_parse *p, struct rule_file *file)
 {
+	for (; file->counted < p->x.at; file->counted++)
+		file->lines += p->x.text[file->counted] == '\n';
+	return file->lines + 1;
+}
+
+static int
+read_rule(struct rule_parse *p, struct rule_file *file, struct rule_list *l)
+{
+	uint32_t line = line_now(p, file);
 	struct rule *r;
 	int ret = parse_rule(p, &r);
 
 	if (ret != 0)
 		return ret;
+	r->line = line;
 	if (rule_list_add(l, r) == 0)
 		return 0;
 	rule_put(r);
@@ -177,7 +188,7 @@ read_rule(struct rule_parse *p, struct rule_list *l)
 }
 
 static int
-read_chain(struct rule_parse *p, struct rule_list *l)
+read_chain(struct rule_parse *p, struct rule_file *file, struct rule_list *l)
 {
 	char name[RULE_NAME_MAX + 1];
 	size_t at;
@@ -202,7 +213,7 @@ read_chain(struct rule_parse *p, struct rule_list *l)
 		if (parse_accept(p, "policy"))
 			ret = read_policy(p, &l->chain[chain].drop);
 		else
-			ret = read_rule(p, l);
+			ret = read_rule(p, file, l);
 	}
 	return ret;
 }
@@ -226,7 +237,7 @@ read_table(struct rule_parse *p, struct rule_file *file, struct rule_list *l)
 		else if (rule_lex_is(&p->x, "ct"))
 			ret = read_helper(p);
 		else if (rule_lex_is(&p->x, "chain"))
-			ret = read_chain(p, l);
+			ret = read_chain(p, file, l);
 		else
 			ret = parse_unexpected(p, "\"chain\", \"set\", \"ct helper\" or \"}\"");
 	}

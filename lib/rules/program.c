@@ -204,9 +204,30 @@ find_same(const struct rules_program *p)
 
 	while (q != NULL && !same(p, q))
 		q = q->next;
+	return q;
+}
+
+/* The same with a reference. */
+static struct rules_program *
+take_same(const struct rules_program *p)
+{
+	struct rules_program *q = find_same(p);
+
 	if (q != NULL)
 		q->refs++;
 	return q;
+}
+
+bool
+rules_program_known(struct rules_program *p)
+{
+	bool known;
+
+	p->hash = hash_of(p);
+	pthread_mutex_lock(&registry.mutex);
+	known = find_same(p) != NULL;
+	pthread_mutex_unlock(&registry.mutex);
+	return known;
 }
 
 static struct rules_program *
@@ -215,7 +236,7 @@ insert(struct rules_program *p)
 	struct rules_program *q;
 
 	pthread_mutex_lock(&registry.mutex);
-	q = find_same(p);
+	q = take_same(p);
 	if (q == NULL) {
 		p->refs = 1;
 		p->next = registry.bucket[p->hash % BUCKETS];
@@ -238,7 +259,7 @@ rules_program_share(struct rules_program *p)
 
 	p->hash = hash_of(p);
 	pthread_mutex_lock(&registry.mutex);
-	q = find_same(p);
+	q = take_same(p);
 	pthread_mutex_unlock(&registry.mutex);
 	if (q != NULL) {
 		rules_program_free(p);

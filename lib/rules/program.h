@@ -67,6 +67,9 @@ void rules_program_free(struct rules_program *p);
  */
 struct rules_program *rules_program_share(struct rules_program *p);
 
+/* Whether one of the same bytes is registered. */
+bool rules_program_known(struct rules_program *p);
+
 void rules_program_put(const struct rules_program *p); /* NULL is allowed */
 
 /* Whether a field is compared as four words. */

@@ -248,6 +248,7 @@ struct rule {
 	uint32_t refs;   /* atomic; rule_get(), rule_put() */
 	uint64_t handle; /* 0 until it is in a list; unique in the namespace, never used again */
 	uint8_t chain;   /* enum rule_chain */
+	uint32_t line;   /* of the file it was read from; 0: it came alone */
 	uint32_t n_counters;
 	uint32_t n;      /* items */
 	struct rule_item *item;

@@ -19,6 +19,8 @@
 struct rule_file {
 	char (*set)[64]; /* names of dynamic sets */
 	unsigned int n_sets;
+	size_t counted; /* bytes that have been counted to lines */
+	uint32_t lines; /* in them */
 };
 
 /* A chain of ours as nft's base chain. */

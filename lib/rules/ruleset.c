@@ -7,6 +7,7 @@
 #include "err.h"
 #include "live.h"
 #include "program.h"
+#include "rules.h"
 
 #define GEN_MASK 0x7fffffffu
 
@@ -20,6 +21,24 @@ next_gen(void)
 	if (last_gen == 0)
 		last_gen = 1;
 	return last_gen;
+}
+
+/* Which rule was refused: by its line where it came with a file, else by its text. */
+static int
+name_rule(const struct rule *r, int ret, struct sl_err *err)
+{
+	struct sl_err why;
+	char *text;
+
+	if (err == NULL)
+		return ret;
+	why = *err;
+	if (r->line != 0)
+		return sl_refuse(err, -ret, "file: line %u: %.400s", r->line, why.msg);
+	text = rule_text(r, RULE_TEXT_STATELESS);
+	sl_refuse(err, -ret, "rule \"%.100s\": %.300s", text != NULL ? text : "", why.msg);
+	free(text);
+	return ret;
 }
 
 /* Takes a reference to each rule, live. What is taken is counted in rs->n also when it fails. */
@@ -36,7 +55,7 @@ take_rules(struct ruleset *rs, const struct rule_list *l, struct netns *ns, stru
 		for (i = 0; i < from->n; i++) {
 			ret = rule_live_make(from->rule[i], ns, rs->ops, err);
 			if (ret != 0)
-				return ret;
+				return name_rule(from->rule[i], ret, err);
 			rs->rule[rs->n++] = rule_get(from->rule[i]);
 		}
 	}
@@ -119,6 +138,23 @@ ruleset_compile(struct ruleset *rs, struct sl_err *err)
 		return sl_refuse(err, ENOMEM, "no memory to compile %u rules", rs->n);
 	rs->shared = true;
 	return 0;
+}
+
+struct rules_program *
+ruleset_uncompiled(const struct rule_list *l)
+{
+	struct rules_program *p;
+	uint32_t n = 0;
+	int c;
+
+	for (c = 0; c < RULE_CHAINS; c++)
+		n += l->chain[c].n;
+	p = n < RULES_LONG ? NULL : rules_program_new(l);
+	if (p != NULL && rules_program_known(p)) {
+		rules_program_free(p);
+		return NULL;
+	}
+	return p;
 }
 
 struct ruleset *

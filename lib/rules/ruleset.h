@@ -136,6 +136,14 @@ struct ruleset *ruleset_new(const struct rule_list *l, struct netns *ns,
 	const struct rules_ops *ops, struct sl_err *err);
 int ruleset_compile(struct ruleset *rs, struct sl_err *err);
 
+/*
+ * Of a list whose compilation takes long, RULES_LONG rules or more, the program, if there is none
+ * of its kind: rules_program_share() compiles it, on any thread, and as long as the caller has
+ * that, ruleset_compile() of an equal list only looks it up. NULL: there is nothing to be gained.
+ */
+#define RULES_LONG 512u
+struct rules_program *ruleset_uncompiled(const struct rule_list *l);
+
 /* Both in one. */
 struct ruleset *ruleset_create(const struct rule_list *l, struct netns *ns,
 	const struct rules_ops *ops, struct sl_err *err);

@@ -2,9 +2,12 @@
 """rule add, list, delete, flush, replace, policy and export, alone and in batches."""
 
 import json
+import select
 import subprocess
 
 import pytest
+
+from rpc import Rpc
 
 REFUSED_RULE = ('table inet x {\n chain raw {\n  type filter hook prerouting priority raw\n'
                 '  foo\n }\n}\n')
@@ -117,3 +120,60 @@ def test_many_rules(ctl):
     lines = ''.join(f'rule add t forward tcp dport {n} accept\n' for n in range(1, 2001))
     ctl('-f', '-', given=lines)
     assert len(rules(ctl)) == 2000
+
+
+def nft_file(*rules):
+    return ('table inet x {\n chain forward {\n  type filter hook forward priority filter\n' +
+            ''.join(f'  {rule}\n' for rule in rules) + ' }\n}\n')
+
+
+def test_a_late_refusal_names_the_line(ctl):
+    """What only the namespace can refuse: a masquerade needs an address of its link."""
+    ctl('rule', 'add', 't', 'forward', 'accept')
+    before = ctl('rule', 'list', 't')
+    text = ('table inet x {\n chain postrouting {\n'
+            '  type nat hook postrouting priority srcnat\n  udp dport 1 accept\n'
+            '  oifname "wan" masquerade\n }\n}\n')
+    said = ctl('rule', 'replace', 't', '-', given=text, status=1)
+    assert said.startswith('sluicectl: file: line 5: ') and said.count('\n') == 1
+    said = ctl('rule', 'add', 't', 'postrouting', 'oifname "wan" masquerade', status=1)
+    assert said.startswith('sluicectl: rule "oifname "wan" masquerade": ')
+    text = nft_file('accept', 'ct helper set "ftp"')
+    assert 'file: line 5: ct helper set: not available' in ctl(
+        'rule', 'replace', 't', '-', given=text, status=1)
+    assert ctl('rule', 'list', 't') == before
+
+
+def test_many_rules_are_compiled_aside(daemon):
+    """While that goes on others are served; a client's own requests wait for it, in order."""
+    d = daemon('netns add t\n')
+    busy, other = Rpc(d.socket), Rpc(d.socket)
+    text = [nft_file(*(f'ip saddr 10.{i >> 8}.{i & 255}.0/24 tcp dport {n + i} drop'
+                       for i in range(6000))).splitlines() for n in (1, 2)]
+    sent = [busy.request('rule.replace', {'netns': 't', 'file': text[0]}),
+            busy.request('rule.list', {'netns': 't'})]
+    busy.send(b''.join(json.dumps(request).encode() + b'\n' for request in sent))
+    served = 0
+    while not select.select([busy.sock], [], [], 0)[0]:
+        other.ok('netns.show', name='t')
+        served += 1
+    assert served > 0
+    assert 'error' not in busy.answer(sent[0]['id'])[1]
+    assert busy.answer(sent[1]['id'])[1]['result']['count'] == 6000
+    # Two at once: one comes after the other, whole; and one whose client goes away changes nothing
+    # that anyone could see by halves.
+    sent = [client.request('rule.replace', {'netns': 't', 'file': lines})
+            for client, lines in zip((busy, other), text)]
+    for client, request in zip((busy, other), sent):
+        client.send(json.dumps(request).encode() + b'\n')
+    for client, request in zip((busy, other), sent):
+        assert 'error' not in client.answer(request['id'])[1]
+    listing = busy.request('rule.list', {'netns': 't'})
+    busy.send(json.dumps(listing).encode() + b'\n')
+    items = busy.answer(listing['id'])[0]
+    ports = [int(item['rule'].split()[-2]) for item in items if 'rule' in item]
+    assert ports in ([n + i for i in range(6000)] for n in (1, 2))
+    busy.send(json.dumps(sent[0]).encode() + b'\n')
+    busy.close()
+    assert other.ok('netns.delete', names=['t']) is not None
+    other.close()
