@@ -119,6 +119,12 @@ subscription_free(void *arg)
 	free(s);
 }
 
+static unsigned int
+lane_units(unsigned int thread, unsigned int threads)
+{
+	return thread == threads - 1 ? CONTROL_UNITS : LANE_UNITS;
+}
+
 static struct event_subscription *
 subscription_new(unsigned int threads, uint32_t types, const struct netns *ns)
 {
@@ -138,8 +144,7 @@ subscription_new(unsigned int threads, uint32_t types, const struct netns *ns)
 		s->ns_gen = ns->gen;
 	}
 	for (i = 0; i < threads; i++) {
-		s->lane[i].ring = lane_ring_new(
-			UNIT, i == threads - 1 ? CONTROL_UNITS : LANE_UNITS);
+		s->lane[i].ring = lane_ring_new(UNIT, lane_units(i, threads));
 		if (s->lane[i].ring == NULL) {
 			subscription_free(s);
 			return NULL;
@@ -326,4 +331,18 @@ events_stats(const struct events *e, unsigned int thread, struct events_stats *o
 
 	out->emitted = __atomic_load_n(&s->emitted, __ATOMIC_RELAXED);
 	out->lost = __atomic_load_n(&s->lost, __ATOMIC_RELAXED);
+}
+
+uint64_t
+events_memory(const struct events *e)
+{
+	uint64_t each = sizeof(struct event_subscription), sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < e->threads; i++)
+		each += sizeof(struct lane) +
+			(uint64_t)rte_ring_get_memsize_elem(UNIT, lane_units(i, e->threads));
+	for (i = 0; i < EVENT_LISTENERS; i++)
+		sum += e->sub[i] != NULL ? each : 0;
+	return sum;
 }

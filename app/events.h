@@ -82,6 +82,7 @@ struct events *events_create(unsigned int threads);
 void events_destroy(struct events *e); /* ends what is still open; no thread emits any more */
 
 void events_stats(const struct events *e, unsigned int thread, struct events_stats *out);
+uint64_t events_memory(const struct events *e); /* bytes of the subscriptions there are */
 
 /* ---- who emits ---- */
 

@@ -9,7 +9,9 @@
 
 #include <rte_mempool.h>
 
+#include "connlimit.h"
 #include "conntrack.h"
+#include "events.h"
 #include "frag.h"
 #include "gateway.h"
 #include "netns.h"
@@ -267,6 +269,60 @@ ct_gauge_memory(struct metrics_text *t, const struct family *f)
 	sample(t, f, "part", "own_tables", m.own_present);
 }
 
+/* ---- limits and events ---- */
+
+static void
+connlimit_counter(struct metrics_text *t, const struct family *f)
+{
+	struct connlimit_stats stats;
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < gw_threads(t->gw); i++) {
+		connlimit_stats(t->gw->limits, i, &stats);
+		sum += load(&stats, f->field);
+	}
+	sample_bare(t, f, sum);
+}
+
+static void
+connlimit_keys(struct metrics_text *t, const struct family *f)
+{
+	struct connlimit_memory m;
+
+	connlimit_memory(t->gw->limits, &m);
+	sample_bare(t, f, m.keys);
+}
+
+static void
+connlimit_bytes(struct metrics_text *t, const struct family *f)
+{
+	struct connlimit_memory m;
+
+	connlimit_memory(t->gw->limits, &m);
+	sample_bare(t, f, m.present);
+}
+
+static void
+events_counter(struct metrics_text *t, const struct family *f)
+{
+	struct events_stats stats;
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < gw_threads(t->gw); i++) {
+		events_stats(t->gw->events, i, &stats);
+		sum += load(&stats, f->field);
+	}
+	sample_bare(t, f, sum);
+}
+
+static void
+events_bytes(struct metrics_text *t, const struct family *f)
+{
+	sample_bare(t, f, events_memory(t->gw->events));
+}
+
 /* ---- process ---- */
 
 static void
@@ -305,6 +361,9 @@ build_info(struct metrics_text *t, const struct family *f)
 #define WORKER(name, help)                                                                         \
 	{"sluice_worker_" #name, "counter", NULL, help, .all = worker_counter,                     \
 		.field = offsetof(struct worker_stats, name)}
+#define LIMIT(name, help)                                                                          \
+	{"sluice_connlimit_" #name, "counter", NULL, help, .all = connlimit_counter,               \
+		.field = offsetof(struct connlimit_stats, name)}
 #define CT(name, help)                                                                             \
 	{"sluice_conntrack_" #name, "counter", NULL, help, .all = ct_counter,                      \
 		.field = offsetof(struct ct_stats, name)}
@@ -374,6 +433,21 @@ static const struct family families[] = {
 	CT(walked, "Entries looked at for deleted namespaces."),
 	{"sluice_conntrack_memory_bytes", "gauge", "bytes", "Memory of the table, by part.",
 		.all = ct_gauge_memory},
+	LIMIT(weighed, "Connections weighed by a `ct count`."),
+	LIMIT(over, "Connections weighed and found to be above their limit."),
+	LIMIT(full, "Connections refused because no counter was left."),
+	LIMIT(many, "Connections refused because they were charged to three counts."),
+	LIMIT(errors, "Charges given back that no counter knew of: a fault."),
+	{"sluice_connlimit_keys", "gauge", NULL, "Keys that have live connections.",
+		.all = connlimit_keys},
+	{"sluice_connlimit_bytes", "gauge", "bytes", "Memory of counters and their table.",
+		.all = connlimit_bytes},
+	{"sluice_events", "counter", NULL, "Events put into rings of listeners.",
+		.all = events_counter, .field = offsetof(struct events_stats, emitted)},
+	{"sluice_events_lost", "counter", NULL, "Events that a listener's ring had no room for.",
+		.all = events_counter, .field = offsetof(struct events_stats, lost)},
+	{"sluice_events_bytes", "gauge", "bytes", "Memory of the rings of listeners.",
+		.all = events_bytes},
 	{"sluice_fragments", "gauge", NULL, "Fragments that wait for the rest of their datagrams.",
 		.all = fragments_held, .field = offsetof(struct frag_stats, fragments)},
 	{"sluice_fragment_datagrams", "gauge", NULL, "Datagrams that are not complete.",

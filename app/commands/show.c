@@ -4,7 +4,10 @@
 #include <rte_version.h>
 
 #include "command.h"
+#include "connlimit.h"
+#include "events.h"
 #include "frag.h"
+#include "ruleset.h"
 
 static int
 show_version(struct call *c)
@@ -21,12 +24,29 @@ bytes(const struct gateway *gw, uint64_t n)
 	return gw->replay ? json_null() : json_integer((json_int_t)n);
 }
 
+/* Of limits, rules and listeners. */
+static json_t *
+show_others(const struct gateway *gw)
+{
+	struct connlimit_memory limits;
+	unsigned int programs;
+	uint64_t rules;
+
+	connlimit_memory(gw->limits, &limits);
+	ruleset_memory(&programs, &rules);
+	return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "limit_bytes", bytes(gw, limits.present),
+		"limit_keys", (json_int_t)limits.keys, "limit_keys_max",
+		(json_int_t)limits.keys_max, "rule_programs", (json_int_t)programs, "rule_bytes",
+		bytes(gw, rules), "event_bytes", bytes(gw, events_memory(gw->events)));
+}
+
 static int
 show_memory(struct call *c)
 {
 	const struct gateway *gw = c->gw;
 	struct frag_stats f;
 	struct ct_memory m;
+	json_t *others;
 
 	ct_memory(gw->ct, &m);
 	frag_stats(gw->frag, &f);
@@ -41,6 +61,9 @@ show_memory(struct call *c)
 		"fragments", (json_int_t)f.fragments, "fragment_datagrams", (json_int_t)f.datagrams,
 		"fragment_bytes", (json_int_t)f.bytes, "own_tables", (json_int_t)m.own_tables,
 		"own_tables_bytes", bytes(gw, m.own_present));
+	others = show_others(gw);
+	json_object_update(c->result, others);
+	json_decref(others);
 	return 0;
 }
 

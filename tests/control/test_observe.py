@@ -242,6 +242,35 @@ def test_metrics(daemon):
     assert refused.value.code == 404
 
 
+def test_a_batch_without_connections_walks_no_table(daemon):
+    """And one with connections walks it once, and leaves those of others alone."""
+    gateway = daemon(CONFIG, '--workers', '1')
+
+    def walked():
+        return sum(thread['walked'] for thread in rows(gateway, 'stats'))
+
+    def entries(ns):
+        return gateway.json(f'conntrack count netns {ns}')['count']
+
+    wait_for('connections', lambda: entries('t1') == 20)
+    gateway.ctl('netns add prefix e count 1000')
+    gateway.ctl('netns delete prefix e count 1000')
+    assert walked() == 0
+    gateway.ctl('port add more devargs gen,flows,rate=2000,flows=50,vlans=21-40,peer-vlans=101-120,'
+                'prefix=10.2.0.0/24')
+    gateway.ctl('netns add prefix v count 20')
+    for i in range(1, 21):
+        gateway.ctl(f'link add a port more vlan {20 + i} netns v{i}')
+        gateway.ctl(f'link add b port more vlan {100 + i} netns v{i} peer a')
+    wait_for('connections of all', lambda: all(entries(f'v{i}') for i in range(1, 21)))
+    created = rows(gateway, 'stats netns t1')[0]['created']
+    gateway.ctl('netns delete prefix v count 20')
+    assert 0 < walked() <= gateway.json('show memory')['high_water'] + 1
+    assert entries('t1') == 20
+    after = rows(gateway, 'stats netns t1')[0]
+    assert after['created'] == created and rows(gateway, 'drops netns t1') == []
+
+
 def test_metrics_of_many_namespaces(daemon):
     """65,536 namespaces: while the reply is made the control thread answers others at once."""
     port = free_port()

@@ -19,7 +19,9 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 
+#include "connlimit.h"
 #include "err.h"
+#include "events.h"
 #include "metrics.h"
 #include "metrics_text.h"
 #include "pool.h"
@@ -92,6 +94,34 @@ nat_pool_stats(const struct nat_pool *pool, struct nat_pool_stats *out)
 {
 	(void)pool;
 	*out = (struct nat_pool_stats){.used = 5, .high = 7, .capacity = 10, .exhausted = 3};
+}
+
+void
+connlimit_stats(const struct connlimit *cl, unsigned int thread, struct connlimit_stats *out)
+{
+	(void)cl;
+	*out = (struct connlimit_stats){.weighed = 10 + thread, .over = 1};
+}
+
+void
+connlimit_memory(const struct connlimit *cl, struct connlimit_memory *out)
+{
+	(void)cl;
+	*out = (struct connlimit_memory){.present = 4096, .keys = 5};
+}
+
+void
+events_stats(const struct events *e, unsigned int thread, struct events_stats *out)
+{
+	(void)e;
+	*out = (struct events_stats){.emitted = 7, .lost = thread};
+}
+
+uint64_t
+events_memory(const struct events *e)
+{
+	(void)e;
+	return 640;
 }
 
 static void
@@ -218,6 +248,13 @@ test_text_has_the_numbers(void **state)
 		"\nsluice_conntrack_lookups_total{thread=\"control\"} 102\n",
 		"\nsluice_conntrack_race_lost_total{thread=\"0\"} 18446744073709551615\n",
 		"\nsluice_conntrack_memory_bytes{part=\"walk\"} 3\n",
+		"\nsluice_connlimit_weighed_total 33\n",
+		"\nsluice_connlimit_over_total 3\n",
+		"\nsluice_connlimit_keys 5\n",
+		"\nsluice_connlimit_bytes 4096\n",
+		"\nsluice_events_total 21\n",
+		"\nsluice_events_lost_total 3\n",
+		"\nsluice_events_bytes 640\n",
 		"\n# EOF\n",
 	};
 	struct gateway *gw = gateway_new(2);
