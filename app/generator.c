@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -30,6 +31,11 @@
 
 #define BURST   32u
 #define STRIDES 16u
+
+/* As pktgen-scripts/connlimit-probe.pkt has them. */
+#define PROBE_PORT  2000u
+#define PROBE_PORTS 61u
+#define PROBE_SEQ   0x12345678u
 
 /* A queue that was not polled for a while catches up with this much of its rate. */
 #define CATCH_UP_MS 10u
@@ -91,6 +97,7 @@ struct queue {
 	uint32_t round;
 	uint32_t stride[STRIDES]; /* coprime with n_flows: rounds visit in different orders */
 	uint32_t flood_tenant;
+	uint32_t probed; /* of each tenant */
 	uint32_t ratio_sum;
 	uint64_t random;
 	uint64_t due; /* when the next packet is due: TSC cycles << FRACTION */
@@ -98,6 +105,7 @@ struct queue {
 
 struct generator {
 	bool tcp;
+	bool probe;      /* the flood counts on instead of being random */
 	uint32_t ratio;  /* percent of the packets that are flood */
 	uint32_t prefix; /* last 32 bits, host order */
 	uint32_t host_mask;
@@ -185,6 +193,16 @@ write_packet(const struct generator *g, enum step step, const struct fields *f, 
 	put16(d + t->csum_off, csum);
 }
 
+/* Clients and ports count on together: 61 is prime and there are 2^n clients, so each client comes
+ * with each port. A connection's SYN is always the same, as if it were sent again. */
+static void
+set_probe(const struct generator *g, const struct queue *q, struct fields *f)
+{
+	f->addr = rte_cpu_to_be_32(g->prefix | (q->probed & g->host_mask));
+	f->port = rte_cpu_to_be_16((uint16_t)(PROBE_PORT + q->probed % PROBE_PORTS));
+	f->seq = rte_cpu_to_be_32(PROBE_SEQ);
+}
+
 static inline void
 write_flood(struct generator *g, struct queue *q, struct rte_mbuf *m)
 {
@@ -197,8 +215,12 @@ write_flood(struct generator *g, struct queue *q, struct rte_mbuf *m)
 		.tci = rte_cpu_to_be_16((uint16_t)(g->action[STEP_FLOOD].vlan + q->flood_tenant)),
 	};
 
-	if (++q->flood_tenant == g->flood_tenants)
+	if (unlikely(g->probe))
+		set_probe(g, q, &f);
+	if (++q->flood_tenant == g->flood_tenants) {
 		q->flood_tenant = 0;
+		q->probed++;
+	}
 	write_packet(g, STEP_FLOOD, &f, m);
 }
 
@@ -329,7 +351,7 @@ build_steps(struct generator *g, const struct gen_options *o)
 		vlans = s.from == GEN_CLIENT ? &o->vlans : &o->peer_vlans;
 		if (i == STEP_FLOOD) {
 			vlans = &o->flood_vlans;
-			s.payload |= o->kind == GEN_SYNFLOOD && o->size > gen_size_min(o);
+			s.payload |= gen_only_opens(o) && o->size > gen_size_min(o);
 		}
 		a->advance = gen_template_build(&g->tmpl[i], o, &s, vlans->first != 0);
 		a->advance += (s.flags & PKT_TCP_SYN) != 0;
@@ -392,7 +414,7 @@ init_queue(struct queue *q, const struct gen_options *o, unsigned int index, uns
 static int
 init_queues(struct generator *g, const struct gen_options *o, unsigned int n, struct sl_err *err)
 {
-	uint32_t flows = o->kind == GEN_SYNFLOOD ? 0 : (uint32_t)o->flows;
+	uint32_t flows = gen_only_opens(o) ? 0 : (uint32_t)o->flows;
 	size_t bytes = flows * sizeof(struct flow);
 	struct flow *next;
 	unsigned int i;
@@ -423,7 +445,8 @@ static void
 init_generator(struct generator *g, const struct gen_options *o, unsigned int n_queues)
 {
 	g->tcp = !o->udp;
-	g->ratio = o->kind == GEN_SYNFLOOD ? 100 : o->kind == GEN_FLOWS ? 0 : (uint32_t)o->ratio;
+	g->ratio = gen_only_opens(o) ? 100 : o->kind == GEN_FLOWS ? 0 : (uint32_t)o->ratio;
+	g->probe = o->kind == GEN_PROBE;
 	g->prefix = gen_prefix_low(o);
 	g->host_mask = o->host_mask;
 	g->flood_tenants = gen_vlan_count(&o->flood_vlans);

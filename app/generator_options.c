@@ -18,7 +18,8 @@
 #define FLOOD    (1u << GEN_SYNFLOOD)
 #define TWO_WAY  (1u << GEN_FLOWS)
 #define MIXED    (1u << GEN_MIX)
-#define ANY_KIND (FLOOD | TWO_WAY | MIXED)
+#define PROBING  (1u << GEN_PROBE)
+#define ANY_KIND (FLOOD | TWO_WAY | MIXED | PROBING)
 
 struct option {
 	const char *name;
@@ -30,7 +31,8 @@ struct option {
 };
 
 static const char *const kind_name[] = {
-	[GEN_SYNFLOOD] = "synflood", [GEN_FLOWS] = "flows", [GEN_MIX] = "mix"};
+	[GEN_SYNFLOOD] = "synflood", [GEN_FLOWS] = "flows", [GEN_MIX] = "mix",
+	[GEN_PROBE] = "connlimit-probe"};
 
 static bool
 parse_number(const char *text, uint64_t *out)
@@ -216,7 +218,7 @@ set_kind(struct gen_options *o, const char *word, struct sl_err *err)
 		}
 	}
 	return sl_refuse(err, EINVAL,
-		"generator: kind \"%.40s\": synflood, flows or mix (gen,KIND,…)",
+		"generator: kind \"%.40s\": synflood, flows, mix or connlimit-probe (gen,KIND,…)",
 		word == NULL ? "" : word);
 }
 
@@ -242,8 +244,12 @@ complete_addresses(struct gen_options *o, struct sl_err *err)
 	if (!o->has_dst)
 		parse_addr(v6 ? "2001:db8::1" : "192.0.2.1", &o->dst);
 	if (!o->has_prefix) {
-		parse_addr(v6 ? "2001:db8:1::" : "10.0.0.0", &o->prefix);
+		const char *v4 = o->kind == GEN_PROBE ? "198.18.1.0" : "10.0.0.0";
+
+		parse_addr(v6 ? "2001:db8:1::" : v4, &o->prefix);
 		o->prefix_len = v6 ? 64 : 8;
+		if (o->kind == GEN_PROBE)
+			o->prefix_len = v6 ? 124 : 28;
 	}
 	host_bits = (v6 ? 128u : 32u) - o->prefix_len;
 	for (i = 0; i < host_bits; i++)
@@ -261,7 +267,7 @@ check_vlans(struct gen_options *o, struct sl_err *err)
 {
 	if (!o->has_flood_vlans)
 		o->flood_vlans = o->vlans;
-	if (o->kind == GEN_SYNFLOOD)
+	if (gen_only_opens(o))
 		return 0;
 	if (o->vlans.first <= o->peer_vlans.last && o->peer_vlans.first <= o->vlans.last)
 		return sl_refuse(err, EINVAL,
@@ -287,7 +293,7 @@ check_size_and_flows(struct gen_options *o, struct sl_err *err)
 		return sl_refuse(err, EINVAL,
 			"generator: size=%" PRIu64 ": with IPv6 from %u to %u", o->size,
 			GEN_SIZE_MIN6, GEN_SIZE_MAX);
-	if (o->kind != GEN_SYNFLOOD && o->flows > most)
+	if (!gen_only_opens(o) && o->flows > most)
 		return sl_refuse(err, EINVAL,
 			"generator: flows=%" PRIu64 ": the prefix has addresses for %" PRIu64,
 			o->flows, most);

@@ -10,7 +10,8 @@
  *   flood-vlans=A[-B] VLANs that the flood comes on; mix; default: vlans
  *   seed=N            default 1
  *   flows=N           two-way flows, spread over the tenants; default 1000
- *   prefix=ADDR/LEN   sources of the flood, and the clients; default 10.0.0.0/8 or 2001:db8:1::/64;
+ *   prefix=ADDR/LEN   sources of the flood, and the clients; default 10.0.0.0/8 or 2001:db8:1::/64,
+ *                     of connlimit-probe 198.18.1.0/28 or 2001:db8:1::/124;
  *                     of an IPv6 address at most the last 32 bits vary
  *   dst=ADDR          the server; default 192.0.2.1 or 2001:db8::1
  *   dport=PORT        its port; default 80
@@ -34,7 +35,7 @@
 /* Client ports of the flows have this bit set, those of the flood have not: they never meet. */
 #define GEN_FLOW_PORT 0x8000u
 
-enum gen_kind { GEN_SYNFLOOD, GEN_FLOWS, GEN_MIX };
+enum gen_kind { GEN_SYNFLOOD, GEN_FLOWS, GEN_MIX, GEN_PROBE };
 
 struct gen_vlans {
 	uint16_t first, last;
@@ -55,6 +56,13 @@ struct sl_err;
 
 /* 0 or -EINVAL, with what was wrong and what would do. */
 int gen_options_parse(struct gen_options *o, const char *devargs, struct sl_err *err);
+
+/* Whether all packets open connections. */
+static inline bool
+gen_only_opens(const struct gen_options *o)
+{
+	return o->kind == GEN_SYNFLOOD || o->kind == GEN_PROBE;
+}
 
 /* Client addresses that a prefix has for flows: network and broadcast address left out. */
 static inline uint64_t

@@ -77,7 +77,10 @@ limits_attach(struct gateway *gw, struct netns *ns, const struct rule *r,
 		ret = attach_count(gw, ns, r, item, &count, err);
 		*object = ret == 0 ? count : NULL;
 	} else {
-		ret = attach_rate(gw, ns, &item->limit, &rate, err);
+		rate = rule_object_before(r, item);
+		if (rate != NULL)
+			rate = connlimit_rate_share(rate);
+		ret = rate != NULL ? 0 : attach_rate(gw, ns, &item->limit, &rate, err);
 		*object = ret == 0 ? rate : NULL;
 	}
 	return ret;

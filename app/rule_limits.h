@@ -21,8 +21,8 @@ struct sl_err;
 int limits_create(struct gateway *gw, const struct gateway_config *config, struct sl_err *err);
 
 /* rules_ops.attach and detach of RULE_CT_COUNT and RULE_LIMIT. A count begins at 0 with its rule,
- * if that takes no other's place (rule.before): connections from before are not in it, and are
- * never subtracted. */
+ * and a rate with full buckets, if that takes no other's place (rule.before): connections from
+ * before are not in it, and are never subtracted. */
 int limits_attach(struct gateway *gw, struct netns *ns, const struct rule *r,
 	const struct rule_item *item, void **object, struct sl_err *err);
 void limits_detach(struct gateway *gw, const struct rule_item *item, void *object);

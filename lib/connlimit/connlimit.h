@@ -200,6 +200,9 @@ struct connlimit_rate_config {
 /* 0, -EINVAL (out of range, the message says what), -ENOMEM. */
 int connlimit_rate_create(struct connlimit *cl, const struct connlimit_rate_config *config,
 	struct connlimit_rate **out, struct sl_err *err);
+
+/* The same once more, with its buckets: each is freed for itself, and it goes with the last. */
+struct connlimit_rate *connlimit_rate_share(struct connlimit_rate *r);
 void connlimit_rate_free(struct connlimit_rate *r); /* a grace period after it was last found */
 
 /* Whether it matches: takes a token if there is one. A packet of another family never matches. Any

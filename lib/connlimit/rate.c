@@ -47,6 +47,7 @@ struct connlimit_rate {
 	const struct sl_hasher *hasher;
 	uint32_t set_mask;
 	struct rate_set *set; /* NULL: one bucket for all */
+	unsigned int sharers; /* besides who made it; control only */
 	/* changing */
 	uint64_t full_ns __rte_cache_aligned;
 	uint64_t evicted;
@@ -201,10 +202,17 @@ connlimit_rate_create(struct connlimit *cl, const struct connlimit_rate_config *
 	return 0;
 }
 
+struct connlimit_rate *
+connlimit_rate_share(struct connlimit_rate *r)
+{
+	r->sharers++;
+	return r;
+}
+
 void
 connlimit_rate_free(struct connlimit_rate *r)
 {
-	if (r == NULL)
+	if (r == NULL || r->sharers-- > 0)
 		return;
 	free(r->set);
 	free(r);

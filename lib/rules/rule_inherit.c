@@ -14,13 +14,14 @@ struct heritage {
 	bool taken;
 };
 
+/* Whether it has limits, whose counts and buckets live on. */
 static bool
 counts(const struct rule *r)
 {
 	uint32_t i;
 
 	for (i = 0; i < r->n; i++)
-		if (r->item[i].type == RULE_CT_COUNT)
+		if (r->item[i].type == RULE_CT_COUNT || r->item[i].type == RULE_LIMIT)
 			return true;
 	return false;
 }

@@ -13,6 +13,7 @@
 #include "bench_capture.h"
 #include "bench_rules.h"
 #include "err.h"
+#include "events.h"
 #include "frag.h"
 #include "link.h"
 #include "nat.h"
@@ -109,6 +110,19 @@ aborted(void *app, struct ct_thread *t, struct ct_entry *e)
 	nat_aborted(nat_thread(gw->nat, ct_thread_index(t)), e);
 }
 
+static void
+make_listener(struct bench_gateway *b, bool listen)
+{
+	struct sl_err err;
+
+	b->gw.events = events_create(gw_threads(&b->gw));
+	if (b->gw.events == NULL)
+		bench_die("out of memory");
+	b->gw.events->ct = b->gw.ct;
+	if (listen && events_open(b->gw.events, EVENTS_CT, NULL, &b->listener, &err) < 0)
+		bench_die("%s", err.msg);
+}
+
 void
 bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c)
 {
@@ -119,6 +133,7 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 		.ops = {.destroyed = destroyed,
 			.aborted = aborted,
 			.closed = limits_aborted,
+			.event = event_ct_emit,
 			.app = &b->gw}};
 	const struct frag_config frag = {.fragments = 1024, .owners = NETNS_MAX};
 	struct sl_err err;
@@ -142,6 +157,7 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	if (b->gw.workers[0]->dp.ahead == NULL)
 		bench_die("out of memory");
 	make_netns(b, c);
+	make_listener(b, c->events);
 	b->source = make_port(b, "source", c->source);
 	b->sink = make_port(b, "sink", c->sink != NULL ? c->sink : "net_null_sink,no-rx=1");
 	make_wire(b, "client-in", "client-out", BENCH_VLAN_CLIENT);
@@ -159,6 +175,9 @@ bench_gateway_close(struct bench_gateway *b)
 	uint64_t destroyed = 0;
 	struct sl_err err;
 
+	if (b->listener != NULL)
+		events_close(b->gw.events, b->listener);
+
 	link_detach_netns(&b->gw, &b->ns, 1);
 	netns_kill_batch(b->gw.netns, &b->ns, 1);
 	link_free_detached(&b->ns, 1);
@@ -171,6 +190,7 @@ bench_gateway_close(struct bench_gateway *b)
 		bench_die("%s", err.msg);
 	worker_free(b->gw.workers[0]);
 	ct_destroy(b->gw.ct);
+	events_destroy(b->gw.events);
 	frag_destroy(b->gw.frag);
 	netns_registry_destroy(b->gw.netns);
 }
@@ -353,6 +373,24 @@ bench_gateway_between(const struct bench_moment *a, const struct bench_moment *b
 	};
 }
 
+void
+bench_gateway_wait(struct bench_gateway *b, unsigned int ms)
+{
+	uint64_t end = bench_ns() + ms * SL_NSEC_PER_MSEC;
+	struct event ev[64];
+	unsigned int n;
+
+	if (b->listener == NULL)
+		usleep(ms * 1000);
+	while (b->listener != NULL && bench_ns() < end) {
+		n = events_read(b->listener, ev, RTE_DIM(ev));
+		b->heard += n;
+		b->missed += events_lost(b->listener);
+		if (n == 0)
+			usleep(100);
+	}
+}
+
 struct bench_rate
 bench_gateway_run(struct bench_gateway *b, unsigned int ms)
 {
@@ -360,7 +398,7 @@ bench_gateway_run(struct bench_gateway *b, unsigned int ms)
 
 	bench_gateway_start(b);
 	begin = bench_gateway_moment(b);
-	usleep(ms * 1000);
+	bench_gateway_wait(b, ms);
 	end = bench_gateway_moment(b);
 	bench_gateway_stop(b);
 	return bench_gateway_between(&begin, &end);

@@ -20,6 +20,7 @@ struct bench_gateway_config {
 	uint32_t rules;       /* see bench_rules.h; 0: none */
 	bool limit;
 	const char *nat;      /* see bench_rules.h; NULL: none */
+	bool events;          /* someone listens to connections, and reads while time passes */
 	const char *source, *sink; /* devargs; sink NULL: net_null_sink */
 };
 
@@ -28,6 +29,8 @@ struct bench_gateway {
 	struct netns *ns;
 	struct port *source, *sink;
 	clockid_t worker_clock;
+	struct event_subscription *listener; /* NULL: none */
+	uint64_t heard, missed;              /* events */
 };
 
 /* What a stretch of time had. */
@@ -55,6 +58,9 @@ struct bench_moment {
 };
 struct bench_moment bench_gateway_moment(const struct bench_gateway *b);
 struct bench_rate bench_gateway_between(const struct bench_moment *a, const struct bench_moment *b);
+
+/* Lets time pass; a listener reads meanwhile. */
+void bench_gateway_wait(struct bench_gateway *b, unsigned int ms);
 
 /* Starts the worker, lets it warm up, measures for `ms` and stops it. */
 struct bench_rate bench_gateway_run(struct bench_gateway *b, unsigned int ms);

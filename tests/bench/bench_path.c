@@ -4,10 +4,9 @@
  * daemon's own ports, worker and packet path.
  *
  *   established  N connections that exist, both directions of each in random order from a capture
- * that net_pcap plays for ever; base: the same ports, only receiving and sending new          UDP
- * from random sources, every packet a new connection, udp_timeout=1; base: the same, only receiving
- * and sending listing      `established` while the control thread lists all entries; base: while it
- * does not
+ *                that net_pcap plays for ever; base: the same ports, only receiving and sending
+ *   new          UDP from random sources, every packet a new connection; base: the same
+ *   listing      `established` while the control thread lists all entries; base: while it does not
  *
  * Rounds of base and measured alternate; medians are printed.
  */
@@ -47,9 +46,8 @@ struct options {
 	unsigned int worker_core, control_core;
 	uint32_t max_entries; /* of `new` */
 	uint32_t rules;
-	const char *nat;
 	const char *nat, *sources; /* of new: its prefix */
-	bool udp, limit, json, no_huge;
+	bool udp, limit, events, json, no_huge;
 };
 
 struct bed {
@@ -130,6 +128,7 @@ open_established(struct bed *b, struct bench_gateway *g, uint32_t flows)
 		.rules = b->o->rules,
 		.limit = b->o->limit,
 		.nat = b->o->nat,
+		.events = b->o->events,
 		.source = devargs};
 	unsigned int how = (b->o->udp ? BENCH_UDP : 0) | (b->o->nat != NULL ? BENCH_NAT : 0);
 	int fd;
@@ -262,7 +261,7 @@ watch_new(struct bench_gateway *g, struct second *s, unsigned int n)
 	bench_gateway_start(g);
 	before = bench_gateway_moment(g);
 	for (i = 0; i < n; i++) {
-		usleep(1000000);
+		bench_gateway_wait(g, 1000);
 		now = bench_gateway_moment(g);
 		s[i].rate = bench_gateway_between(&before, &now);
 		s[i].entries = ct_count(g->gw.ct);
@@ -313,6 +312,7 @@ measure_new(struct bed *b)
 		.rules = b->o->rules,
 		.limit = b->o->limit,
 		.nat = b->o->nat,
+		.events = b->o->events,
 		.source = source};
 	struct second *s = calloc(b->o->seconds, sizeof(*s));
 	double base[ROUNDS_MAX];
@@ -392,6 +392,7 @@ static const char usage[] =
 	"  --rules N              in forward, of which only the last matches, 0\n"
 	"  --limit                a rule that counts connections of each source\n"
 	"  --nat KIND             all is translated: prefix; new also pool, independent, blocks\n"
+	"  --events               a listener to connections, who reads along\n"
 	"  --sources PREFIX       of new, 10.0.0.0/8\n"
 	"  --udp                  established and listing have UDP, not TCP\n"
 	"  --worker-core N        1\n"
@@ -448,6 +449,8 @@ set_flag(struct options *o, int c)
 		o->udp = true;
 	else if (c == 'i')
 		o->limit = true;
+	else if (c == 'v')
+		o->events = true;
 	else if (c == 'n')
 		o->no_huge = true;
 	else if (c == 'j')
@@ -511,10 +514,10 @@ parse_options(struct options *o, int argc, char **argv)
 		{"worker-core", required_argument, NULL, 'w'},
 		{"control-core", required_argument, NULL, 'c'}, {"udp", no_argument, NULL, 'u'},
 		{"nat", required_argument, NULL, 'a'}, {"rules", required_argument, NULL, 'e'},
+		{"limit", no_argument, NULL, 'i'}, {"events", no_argument, NULL, 'v'},
 		{"sources", required_argument, NULL, 'p'}, {"no-huge", no_argument, NULL, 'n'},
-		{"quick", no_argument, NULL, 'q'},
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
+		{"quick", no_argument, NULL, 'q'}, {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	*o = (struct options){.list_entries = 1024 * 1024,

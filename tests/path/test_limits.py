@@ -206,6 +206,24 @@ def test_rate(sluice, tmp_path, by):
     c.replay()
 
 
+@pytest.mark.parametrize('by', ['', ' by ip saddr'])
+def test_a_rate_goes_on_where_its_rule_stays(sluice, tmp_path, by):
+    """`rule replace` fills no bucket, but that of a rule which is another."""
+    text = 'table inet x {{ chain forward {{ type filter hook forward priority filter; {} }} }}'
+    rate = f'limit rate over 2/second burst 3 packets{by} drop\n'
+    (tmp_path / 'same').write_text(text.format('\nudp dport 9 counter\n' + rate))
+    (tmp_path / 'other').write_text(text.format('\n' + rate.replace('3 packets', '4 packets')))
+    c = Case(sluice, tmp_path, config=CONFIG + 'rule add T1 forward ' + rate)
+    for i in range(3):
+        c.at(i / 1000).inside(udp(flow(i + 1)))
+    for at in (0.01, 0.02):
+        c.at(at).run(f'rule replace T1 {tmp_path}/same')
+    c.at(0.03).inside(udp(flow(11)), drop='rule-drop')
+    c.at(0.04).run(f'rule replace T1 {tmp_path}/other')
+    c.at(0.05).inside(udp(flow(12)))
+    c.replay()
+
+
 def test_synflood(sluice, tmp_path):
     """SYNs of random sources, three times as many as the tenant may have connections, while a
     client opens and closes its own, five at a time: none of those is refused or lost, and what is

@@ -89,8 +89,9 @@ poll_into(uint16_t queue, struct seen *out, unsigned int n)
 static const struct {
 	const char *devargs, *part;
 } bad_options[] = {
-	{"gen", "synflood, flows or mix"},
-	{"gen,", "synflood, flows or mix"},
+	{"gen", "synflood, flows, mix or connlimit-probe"},
+	{"gen,", "synflood, flows, mix or connlimit-probe"},
+	{"gen,connlimit-probe,flows=4", "flows has no meaning for connlimit-probe"},
 	{"gen,burst", "\"burst\""},
 	{"gen,synflood,speed=1", "unknown option \"speed\""},
 	{"gen,synflood,rate", "rate has no value"},
@@ -216,6 +217,32 @@ test_every_packet_is_well_formed(void **state)
 		assert_int_equal(s[0].tagged, cases[i].tagged);
 		close_generator();
 	}
+}
+
+/* Each client of each tenant opens each of its connections once, and then all over again. */
+static void
+test_probe_has_each_connection_in_turn(void **state)
+{
+	static struct seen s[2 * 16 * 61 * 2];
+	static unsigned int times[2][16][61];
+	unsigned int i, k, n;
+	(void)state;
+
+	memset(times, 0, sizeof(times));
+	open_generator("gen,connlimit-probe,vlans=10-11", 1);
+	poll_into(0, s, RTE_DIM(s));
+	for (i = 0; i < RTE_DIM(s); i++) {
+		assert_memory_equal(s[i].src, "\xc6\x12\x01", 3);
+		assert_in_range(s[i].src[3], 0, 15);
+		assert_in_range(s[i].sport, 2000, 2060);
+		assert_int_equal(s[i].flags, PKT_TCP_SYN);
+		n = ++times[s[i].vlan - 10][s[i].src[3]][s[i].sport - 2000];
+		assert_int_equal(n, 1 + i / (2 * 16 * 61));
+	}
+	for (i = 0; i < 16; i++)
+		for (k = 0; k < 61; k++)
+			assert_true(times[0][i][k] == 2 && times[1][i][k] == 2);
+	close_generator();
 }
 
 static void
@@ -531,6 +558,7 @@ main(void)
 		cmocka_unit_test(test_bad_options_are_refused_by_name),
 		cmocka_unit_test(test_size_beyond_the_buffers_is_refused),
 		cmocka_unit_test(test_every_packet_is_well_formed),
+		cmocka_unit_test(test_probe_has_each_connection_in_turn),
 		cmocka_unit_test(test_flood_is_random_within_its_prefix),
 		cmocka_unit_test(test_flows_talk_as_tcp_does),
 		cmocka_unit_test(test_flows_are_distinct),
