@@ -48,7 +48,8 @@ void rule_list_renumber(struct rule_list *l, uint64_t last);
 /*
  * The list is to take the place of `old`: each rule with a `ct count` or `limit rate` that is as
  * one of the old list, but for the number of a `ct count`, in the same chain, goes on with the
- * counts and buckets of that (rule.before). Each old rule has one heir at most, in order. 0 or -ENOMEM.
+ * counts and buckets of that (rule.before). Each old rule has one heir at most, in order. 0 or
+ * -ENOMEM.
  */
 int rule_list_inherit(struct rule_list *l, const struct rule_list *old);
 
