@@ -219,3 +219,17 @@ bench_end(struct bench *b)
 	json_decref(b->rows);
 	json_decref(b->notes);
 }
+
+unsigned int
+bench_huge_megabytes(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
+	unsigned int pages = 0;
+
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%u", &pages) != 1)
+		pages = 0;
+	fclose(f);
+	return 2 * pages;
+}

@@ -78,4 +78,7 @@ bench_below(uint64_t random, uint32_t n)
 	return (uint32_t)((random >> 32) * n >> 32);
 }
 
+/* Megabytes in free huge pages of 2 MB. */
+unsigned int bench_huge_megabytes(void);
+
 #endif

@@ -546,25 +546,10 @@ parse_options(struct options *o, int argc, char **argv)
 		bench_die("--worker-core and --control-core must be two cores");
 }
 
-/* Megabytes in free huge pages of 2 MB. */
-static unsigned int
-huge_megabytes(void)
-{
-	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
-	unsigned int pages = 0;
-
-	if (f == NULL)
-		return 0;
-	if (fscanf(f, "%u", &pages) != 1)
-		pages = 0;
-	fclose(f);
-	return 2 * pages;
-}
-
 static void
 start_eal(struct bench *out, const struct options *o, unsigned int megabytes)
 {
-	bool huge = !o->no_huge && huge_megabytes() >= megabytes;
+	bool huge = !o->no_huge && bench_huge_megabytes() >= megabytes;
 	static char program[] = "bench_path", no_pci[] = "--no-pci",
 		    no_telemetry[] = "--no-telemetry";
 	static char level[] = "--log-level=*:4", lcores_key[] = "--lcores", m_key[] = "-m";
