@@ -272,7 +272,7 @@ test_refused(void **state)
 	add(l, RULE_FORWARD, "ct count over 2 drop");
 	add(l, RULE_FORWARD, "log");
 	assert_null(ruleset_create(l, &ns, &ops, &err));
-	assert_string_equal(err.msg, "log: not available");
+	assert_string_equal(err.msg, "rule \"log\": log: not available");
 	rule_list_free(l);
 	assert_int_equal(attached, 0);
 	ruleset_memory(&programs, &bytes);
