@@ -115,9 +115,6 @@ make_listener(struct bench_gateway *b, bool listen)
 {
 	struct sl_err err;
 
-	b->gw.events = events_create(gw_threads(&b->gw));
-	if (b->gw.events == NULL)
-		bench_die("out of memory");
 	b->gw.events->ct = b->gw.ct;
 	if (listen && events_open(b->gw.events, EVENTS_CT, NULL, &b->listener, &err) < 0)
 		bench_die("%s", err.msg);
@@ -177,7 +174,6 @@ bench_gateway_close(struct bench_gateway *b)
 
 	if (b->listener != NULL)
 		events_close(b->gw.events, b->listener);
-
 	link_detach_netns(&b->gw, &b->ns, 1);
 	netns_kill_batch(b->gw.netns, &b->ns, 1);
 	link_free_detached(&b->ns, 1);
@@ -190,7 +186,6 @@ bench_gateway_close(struct bench_gateway *b)
 		bench_die("%s", err.msg);
 	worker_free(b->gw.workers[0]);
 	ct_destroy(b->gw.ct);
-	events_destroy(b->gw.events);
 	frag_destroy(b->gw.frag);
 	netns_registry_destroy(b->gw.netns);
 }
