@@ -291,7 +291,7 @@ def test_refused_command_is_an_answer_and_shows_in_the_status(sluice, files):
     assert len(read_pcap(files / 'out.pcap')) == 3
 
 
-@pytest.mark.parametrize('command', ['nosuch', '', 'netns', 'nat list', 'netns show nosuch'])
+@pytest.mark.parametrize('command', ['nosuch', '', 'netns', 'expect list', 'netns show nosuch'])
 def test_commands_that_are_refused(sluice, files, command):
     done = replay(sluice, files, '--at', '0', command)
     assert done.returncode == 1
