@@ -73,7 +73,11 @@ open_trace(const struct trace_filter *f)
 static void
 send_at(unsigned int worker, const struct pkt *p, unsigned int n, uint64_t ns)
 {
-	trace_burst(&workers[worker], &in_port, p, n, sl_now_from_ns(ns));
+	struct worker *w = &workers[worker];
+
+	assert_true(n <= DATAPATH_BURST);
+	memcpy(w->dp.pkt, p, n * sizeof(*p));
+	trace_burst(w, &in_port, w->dp.pkt, n, sl_now_from_ns(ns));
 }
 
 /* ---- which packets ---- */
