@@ -9,20 +9,14 @@
 
 #include "command.h"
 #include "nat.h"
+#include "nat_pool_list.h"
 #include "pool.h"
 #include "prefix.h"
 #include "proto.h"
 
-#define LIST_SLICE 64u
 #define WALK_SLICE 16384u /* pool slots */
 
 /* ---- list ---- */
-
-struct list {
-	uint32_t id; /* of the next namespace */
-	bool one;    /* and of no other */
-	uint32_t gen;
-};
 
 static json_t *
 pool_object(const struct netns *ns, const struct nat_pool *pool)
@@ -46,44 +40,10 @@ pool_object(const struct netns *ns, const struct nat_pool *pool)
 	return o;
 }
 
-static int
-list_run(struct call *c)
-{
-	struct list *list;
-	struct netns *ns;
-	int ret = call_netns(c, "netns", &ns);
-
-	if (ret != 0)
-		return ret;
-	c->state = list = calloc(1, sizeof(*list));
-	if (list == NULL)
-		return sl_refuse(&c->err, ENOMEM, "out of memory");
-	if (ns != NULL)
-		*list = (struct list){.id = ns->id, .one = true, .gen = ns->gen};
-	return 0;
-}
-
 static enum task_step
 list_step(struct call *c)
 {
-	struct list *list = c->state;
-	const struct nat_pool *pool;
-	const struct netns *ns;
-	unsigned int n = 0;
-	uint32_t id;
-
-	while (n++ < LIST_SLICE && !call_full(c)) {
-		id = list->id;
-		ns = netns_next(c->gw->netns, &id);
-		if (ns == NULL || (list->one && (ns->id != list->id || ns->gen != list->gen)))
-			return TASK_DONE;
-		for (pool = nat_pool_next(ns, NULL); pool != NULL; pool = nat_pool_next(ns, pool))
-			call_item(c, pool_object(ns, pool));
-		if (list->one)
-			return TASK_DONE;
-		list->id = id;
-	}
-	return TASK_MORE;
+	return nat_pool_list_step(c, pool_object);
 }
 
 /* ---- lookup ---- */
@@ -274,7 +234,7 @@ end(struct call *c)
 }
 
 const struct command_handler commands_nat[] = {
-	{"nat.list", list_run, list_step, end},
+	{"nat.list", nat_pool_list_start, list_step, end},
 	{"nat.lookup", lookup_run, lookup_step, end},
 	{0},
 };

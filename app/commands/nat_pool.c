@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "nat_pool_list.h"
 #include "nat_pools.h"
 #include "prefix.h"
 #include "rule.h"
@@ -268,8 +269,8 @@ pool_object(const struct netns *ns, const struct nat_pool *pool)
 	return o;
 }
 
-static int
-cmd_pool_list(struct call *c)
+int
+nat_pool_list_start(struct call *c)
 {
 	struct list *list;
 	struct netns *ns;
@@ -285,8 +286,9 @@ cmd_pool_list(struct call *c)
 	return 0;
 }
 
-static enum task_step
-cmd_pool_list_step(struct call *c)
+enum task_step
+nat_pool_list_step(
+	struct call *c, json_t *(*object)(const struct netns *ns, const struct nat_pool *pool))
 {
 	struct list *list = c->state;
 	const struct nat_pool *pool;
@@ -300,12 +302,18 @@ cmd_pool_list_step(struct call *c)
 		if (ns == NULL || (list->one && (ns->id != list->id || ns->gen != list->gen)))
 			return TASK_DONE;
 		for (pool = nat_pool_next(ns, NULL); pool != NULL; pool = nat_pool_next(ns, pool))
-			call_item(c, pool_object(ns, pool));
+			call_item(c, object(ns, pool));
 		if (list->one)
 			return TASK_DONE;
 		list->id = id;
 	}
 	return TASK_MORE;
+}
+
+static enum task_step
+cmd_pool_list_step(struct call *c)
+{
+	return nat_pool_list_step(c, pool_object);
 }
 
 static void
@@ -317,6 +325,6 @@ cmd_pool_list_end(struct call *c)
 const struct command_handler commands_nat_pool[] = {
 	{"nat.pool.add", cmd_pool_add, NULL, NULL},
 	{"nat.pool.delete", cmd_pool_delete, NULL, NULL},
-	{"nat.pool.list", cmd_pool_list, cmd_pool_list_step, cmd_pool_list_end},
+	{"nat.pool.list", nat_pool_list_start, cmd_pool_list_step, cmd_pool_list_end},
 	{0},
 };
