@@ -184,19 +184,16 @@ before(struct worker *w, struct pkt *p, struct synproxy *s)
 
 /* A packet of the server that the machine has taken. */
 static void
-after(struct worker *w, struct ct_entry *e, struct pkt *p, const struct synproxy *s)
+after(struct worker *w, struct pkt *p, struct synproxy *s)
 {
 	if ((p->tcp_flags & KIND) == (PKT_TCP_SYN | PKT_TCP_ACK)) {
 		if (synproxy_answers(p, s)) {
 			mark(w, p, SYNPROXY_OPENED);
 			return;
 		}
-		/* The client has begun anew by a SYN that was passed, and this is the answer: they
-		 * know each other's numbers. */
-		if (p->ct_state_new == CT_TCP_SYN_RECV && p->ct_state_old != CT_TCP_SYN_RECV) {
-			synproxy_ended(w->gw, w->ct, e);
-			return;
-		}
+		/* The client has begun anew by a SYN that was passed, and this is the answer. */
+		if (p->ct_state_new == CT_TCP_SYN_RECV && p->ct_state_old != CT_TCP_SYN_RECV)
+			synproxy_renew(s);
 	}
 	synproxy_to_client(p, s);
 	mark(w, p, SYNPROXY_TRANSLATED);
@@ -215,7 +212,7 @@ synproxy_adjust(
 		return before(w, p, s);
 	case CT_ADJUST_AFTER:
 		if (p->ct_dir == CT_REPLY)
-			after(w, e, p, s);
+			after(w, p, s);
 		break;
 	case CT_ADJUST_INVALID:
 		if (p->ct_dir == CT_REPLY) {

@@ -325,6 +325,12 @@ synproxy_meet_server(struct synproxy *s, const struct pkt *synack)
 	s->open = true;
 }
 
+void
+synproxy_renew(struct synproxy *s)
+{
+	s->client_scale = s->promised_scale = s->server_scale = 0;
+}
+
 static uint8_t
 scale_to_client(const struct synproxy *s)
 {
@@ -453,6 +459,9 @@ synproxy_to_client(struct pkt *p, const struct synproxy *s)
 	read_options(p, &o);
 	if (o.timestamp)
 		add32(p, sizeof(*h) + o.at_timestamp, s->ts_delta);
+	/* The window of a SYN/ACK is never scaled (RFC 7323, 2.2). */
+	if (h->tcp_flags & PKT_TCP_SYN)
+		return;
 	set_window(p, rescaled(rte_be_to_cpu_16(h->rx_win), s->server_scale, scale_to_client(s)));
 }
 

@@ -94,6 +94,11 @@ bool synproxy_ack_server(struct rte_mbuf *m, const struct pkt *synack, const str
 /* Turns the server's SYN/ACK into the window update for the client. */
 void synproxy_make_update(struct pkt *synack, const struct synproxy *s);
 
+/* The two have opened a new connection in place of this one, by a SYN and an answer that passed: the
+ * windows are as they have agreed. Numbers go on being translated as before, since the client may
+ * have taken an answer that passed before the one that was believed. */
+void synproxy_renew(struct synproxy *s);
+
 /* A packet of the client, and of the server, on a connection that is open. A RST of the server
  * before it has answered is given the number that the client expects. */
 void synproxy_to_server(struct pkt *p, const struct synproxy *s);

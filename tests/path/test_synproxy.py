@@ -407,15 +407,18 @@ def test_repeated_answer_of_the_server(case):
 
 
 def test_client_begins_anew(case):
-    """A SYN on an open connection goes to the server; when that takes it, both know each other's
-    numbers, and nothing is translated any more."""
+    """A SYN on an open connection goes to the server; when that takes it, numbers go on being
+    translated as before, and windows are as both have agreed."""
     t = Talk(case, client=FULL, server=FULL)
     c = t.opens()
     again = tcp(t.flow, 'S', 5000, options=options(1460, 3))
     c.at(1).inside(again)
-    c.at(1.1).outside(t.down('SA', 6000, 5001, options=options(1460, 9)))
-    c.at(1.2).inside(t.up('A', 5001, 6001))
-    c.at(1.3).outside(t.down('A', 6001, 5001, b'data', win=77))
+    moved = t.cookie - N + 6000
+    c.at(1.1).outside(t.down('SA', 6000, 5001, options=options(1460, 9)),
+                      becomes=t.down('SA', moved, 5001, near=True, options=options(1460, 9)))
+    c.at(1.2).inside(t.up('A', 5001, moved + 1), becomes=t.up('A', 5001, 6001, far=True))
+    c.at(1.3).outside(t.down('A', 6001, 5001, b'data', win=77),
+                      becomes=t.down('A', moved + 1, 5001, b'data', near=True, win=77))
     c.at(2).entries(entry(t.flow, 'tcp', state='ESTABLISHED', assured=True))
     c.replay()
 
