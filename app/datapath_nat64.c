@@ -56,7 +56,7 @@ datapath_nat64_admit(struct worker *w, struct pkt *p, const struct rule_nat *n)
 		r = SL_DROP_OWN_ADDRESS;
 	if (r == SL_DROP_NONE)
 		return CT_OK;
-	nat_abort(thread_of(w), p);
+	ct_abort(w->ct, p);
 	tell(w, p, &e);
 	p->reason = (uint8_t)r;
 	return CT_DROP;

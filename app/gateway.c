@@ -43,11 +43,12 @@ static void
 entries_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	struct gateway *gw = app;
+	struct nat_thread *nat = nat_thread(gw->nat, ct_thread_index(t));
 	unsigned int i;
 
 	limits_destroyed(app, t, e, n);
 	for (i = 0; i < n; i++) {
-		nat_released(nat_thread(gw->nat, ct_thread_index(t)), e[i]);
+		nat_released(nat, e[i]);
 		tcp_table_ended(t, e[i]);
 		synproxy_ended(gw, t, e[i]);
 	}

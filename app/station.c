@@ -25,7 +25,7 @@ frame_of(const struct pkt *p)
 UNLOCKED static bool
 read_end(const struct ct_entry *e, unsigned int dir, struct rte_ether_addr *mac)
 {
-	uint64_t word = *(const volatile uint64_t *)&e->nat[dir];
+	uint64_t word = __atomic_load_n(&e->nat[dir], __ATOMIC_RELAXED);
 	struct nat_end end;
 
 	memcpy(&end, &word, sizeof(end));
@@ -41,7 +41,7 @@ write_end(struct ct_entry *e, unsigned int dir, const struct rte_ether_addr *mac
 
 	memcpy(end.mac, mac, sizeof(end.mac));
 	memcpy(&word, &end, sizeof(word));
-	*(volatile uint64_t *)&e->nat[dir] = word;
+	__atomic_store_n(&e->nat[dir], word, __ATOMIC_RELAXED);
 }
 
 /* The gateway's own, by which the sender does not say whose station it means. */

@@ -165,7 +165,7 @@ link_tag(const struct link *l)
 static enum ct_verdict
 no_address(struct worker *w, struct pkt *p)
 {
-	nat_abort(thread_of(w), p);
+	ct_abort(w->ct, p);
 	p->reason = SL_DROP_NAT_NO_ADDRESS;
 	return CT_DROP;
 }
@@ -207,7 +207,7 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 	if (likely(!translate_on(p->ns)))
 		return ct_commit(w->ct, p);
 	if (unlikely(!station_admit(w, p))) {
-		nat_abort(thread_of(w), p);
+		ct_abort(w->ct, p);
 		return CT_DROP;
 	}
 	if (n == NULL)

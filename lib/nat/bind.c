@@ -362,9 +362,3 @@ nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
 		count_bound(t, &slot, p->tuple.proto);
 	return v;
 }
-
-void
-nat_abort(struct nat_thread *t, struct pkt *p)
-{
-	ct_abort(t->ct, p);
-}

@@ -137,12 +137,10 @@ enum ct_verdict nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where
  *
  * CT_OK, CT_LOST as ct_commit(). CT_DROP: the embryo was given back, with pkt.reason
  * NAT_EXHAUSTED, NAT_HOST_LIMIT, NAT_MAPPINGS_FULL, INVALID_NAT (the packet is no connection's
- * first, and would be translated) or ct_commit()'s.
+ * first, and would be translated) or ct_commit()'s. An embryo that is refused before goes by
+ * ct_abort().
  */
 enum ct_verdict nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
-
-/* Instead of nat_commit(), when the embryo is refused: ct_abort(), and gives back what it has. */
-void nat_abort(struct nat_thread *t, struct pkt *p);
 
 /* ---- every packet (worker) ---- */
 

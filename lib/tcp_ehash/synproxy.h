@@ -94,7 +94,7 @@ bool synproxy_ack_server(struct rte_mbuf *m, const struct pkt *synack, const str
 /* Turns the server's SYN/ACK into the window update for the client. */
 void synproxy_make_update(struct pkt *synack, const struct synproxy *s);
 
-/* The two have opened a new connection in place of this one, by a SYN and an answer that passed: the
+/* The two have opened a new connection in place of this one, by a SYN and an answer that passed:
  * windows are as they have agreed. Numbers go on being translated as before, since the client may
  * have taken an answer that passed before the one that was believed. */
 void synproxy_renew(struct synproxy *s);

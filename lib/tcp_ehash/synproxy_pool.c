@@ -111,17 +111,6 @@ synproxy_pool_used(const struct synproxy_pool *pool)
 	return sum > 0 ? (uint64_t)sum : 0;
 }
 
-static int64_t
-used_by(const struct tcp_netns *tn)
-{
-	int64_t sum = 0;
-	unsigned int i;
-
-	for (i = 0; i < tn->threads; i++)
-		sum += __atomic_load_n(&tn->count[i].proxied, __ATOMIC_RELAXED);
-	return sum;
-}
-
 uint32_t
 synproxy_pool_get(
 	struct synproxy_pool *pool, unsigned int thread, struct tcp_netns *tn, uint32_t max)
@@ -129,7 +118,7 @@ synproxy_pool_get(
 	struct pool_thread *t = &pool->thread[thread];
 	uint32_t index;
 
-	if (unlikely(used_by(tn) >= (int64_t)max ||
+	if (unlikely(tcp_netns_sum(tn, offsetof(struct tcp_count, proxied)) >= (int64_t)max ||
 		     synproxy_pool_used(pool) >= __atomic_load_n(&pool->max, __ATOMIC_RELAXED)))
 		return 0;
 	index = sl_ids_get(&pool->ids, &t->cache);

@@ -39,48 +39,33 @@ tcp_netns_free(struct tcp_netns *tn)
 	free(tn);
 }
 
-static int64_t
-half_open(const struct tcp_netns *tn)
+int64_t
+tcp_netns_sum(const struct tcp_netns *tn, size_t counter)
 {
+	const char *at = (const char *)tn->count + counter;
 	int64_t sum = 0;
 	unsigned int i;
 
-	for (i = 0; i < tn->threads; i++)
-		sum += __atomic_load_n(&tn->count[i].half_open, __ATOMIC_RELAXED);
+	for (i = 0; i < tn->threads; i++, at += sizeof(tn->count[0]))
+		sum += __atomic_load_n((const int64_t *)(const void *)at, __ATOMIC_RELAXED);
 	return sum;
 }
 
-static int64_t
-time_wait(const struct tcp_netns *tn)
-{
-	int64_t sum = 0;
-	unsigned int i;
-
-	for (i = 0; i < tn->threads; i++)
-		sum += __atomic_load_n(&tn->count[i].time_wait, __ATOMIC_RELAXED);
-	return sum;
-}
-
-static uint64_t
-load(const uint64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
+#define SUM(tn, counter) tcp_netns_sum(tn, offsetof(struct tcp_count, counter))
 
 void
 tcp_netns_totals(const struct tcp_netns *tn, struct tcp_count *out)
 {
-	unsigned int i;
-
-	*out = (struct tcp_count){.half_open = half_open(tn), .time_wait = time_wait(tn)};
-	for (i = 0; i < tn->threads; i++) {
-		out->backlog_full += load(&tn->count[i].backlog_full);
-		out->time_wait_full += load(&tn->count[i].time_wait_full);
-		out->proxied += __atomic_load_n(&tn->count[i].proxied, __ATOMIC_RELAXED);
-		out->cookies_sent += load(&tn->count[i].cookies_sent);
-		out->cookies_good += load(&tn->count[i].cookies_good);
-		out->cookies_bad += load(&tn->count[i].cookies_bad);
-	}
+	*out = (struct tcp_count){
+		.half_open = SUM(tn, half_open),
+		.time_wait = SUM(tn, time_wait),
+		.proxied = SUM(tn, proxied),
+		.backlog_full = (uint64_t)SUM(tn, backlog_full),
+		.time_wait_full = (uint64_t)SUM(tn, time_wait_full),
+		.cookies_sent = (uint64_t)SUM(tn, cookies_sent),
+		.cookies_good = (uint64_t)SUM(tn, cookies_good),
+		.cookies_bad = (uint64_t)SUM(tn, cookies_bad),
+	};
 }
 
 static bool
@@ -90,10 +75,13 @@ is_half_open(const struct ct_entry *e)
 	       e->proto.tcp.state == CT_TCP_SYN_SENT2;
 }
 
-static uint32_t
-limit(const uint32_t *max)
+/* Counters of other threads are read only where there is a limit. */
+static bool
+reached(const struct tcp_netns *tn, const uint32_t *limit, size_t counter)
 {
-	return __atomic_load_n(max, __ATOMIC_RELAXED);
+	uint32_t max = __atomic_load_n(limit, __ATOMIC_RELAXED);
+
+	return max != TCP_NO_LIMIT && tcp_netns_sum(tn, counter) >= (int64_t)max;
 }
 
 /* Counts the connection in or out, as it is not yet. */
@@ -113,7 +101,7 @@ tcp_limit_open(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e)
 
 	if (!is_half_open(e))
 		return true;
-	if (half_open(tn) >= (int64_t)limit(&tn->max_half_open)) {
+	if (reached(tn, &tn->max_half_open, offsetof(struct tcp_count, half_open))) {
 		netns_counter_add(&c->backlog_full, 1);
 		return false;
 	}
@@ -129,7 +117,7 @@ tcp_limit_state(struct tcp_netns *tn, unsigned int thread, struct ct_entry *e)
 
 	count(e, CT_HALF_OPEN, &c->half_open, is_half_open(e));
 	if (waits && !(e->status & CT_TIME_WAITING) &&
-		time_wait(tn) >= (int64_t)limit(&tn->max_time_wait)) {
+		reached(tn, &tn->max_time_wait, offsetof(struct tcp_count, time_wait))) {
 		netns_counter_add(&c->time_wait_full, 1);
 		return false;
 	}

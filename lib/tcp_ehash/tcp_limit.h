@@ -11,6 +11,7 @@
 #define TCP_LIMIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "entry.h"
@@ -42,7 +43,8 @@ void tcp_netns_free(struct tcp_netns *tn); /* NULL is left alone */
 /* TCP_NO_LIMIT: any number. What is above a new limit already stays until it ends. */
 void tcp_limit_set(struct tcp_netns *tn, uint32_t max_half_open, uint32_t max_time_wait);
 
-/* The sums of all threads. */
+/* The sums of all threads; of the counter at that offset of struct tcp_count. */
+int64_t tcp_netns_sum(const struct tcp_netns *tn, size_t counter);
 void tcp_netns_totals(const struct tcp_netns *tn, struct tcp_count *out);
 
 /* ---- worker ---- */

@@ -116,7 +116,7 @@ open_host(struct ct_thread *t, struct nat_thread *n, const struct tenant *of, ui
 	if (!netns_alive(of->ns) || ct_begin(t, &p, get_now()) != CT_OK)
 		return CT_DROP;
 	if (host % 101 == 0) {
-		nat_abort(n, &p);
+		ct_abort(t, &p);
 		return CT_DROP;
 	}
 	v = nat_commit(n, &p, &of->request);
@@ -146,7 +146,7 @@ come_in(struct ct_thread *t, struct nat_thread *n, const struct tenant *of, uint
 	if (p.ct->status & CT_DST_NAT)
 		nat_commit(n, &p, NULL);
 	else
-		nat_abort(n, &p);
+		ct_abort(t, &p);
 }
 
 static void *

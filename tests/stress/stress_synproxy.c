@@ -2,9 +2,9 @@
 /*
  * A SYN proxy between hundreds of clients on one port and a server on another, each port with a
  * worker of its own, so that both sides of a connection and its end meet on different threads. The
- * control thread flushes connections meanwhile. Cookies stay on: a client that is given a cookie for
- * one SYN, and is let in directly by the next, knows a number that its server does not. Run it under
- * address and thread sanitizer.
+ * control thread flushes connections meanwhile. Cookies stay on: a client that is given a cookie
+ * for one SYN, and is let in directly by the next, knows a number that its server does not. Run it
+ * under address and thread sanitizer.
  *
  * Each segment says in its payload how far its sender is, so that its receiver can tell what
  * numbers it must have. What must hold:
