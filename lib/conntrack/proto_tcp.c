@@ -133,6 +133,7 @@ seg_read(struct tcp_seg *seg, const struct pkt *p, unsigned int flags)
 
 	seg->kind = kinds[flags & FLAGS_MASK];
 	seg->has_ack = flags & PKT_TCP_ACK;
+	seg->beyond = false;
 	seg->seq = tcp_load32(h + 4);
 	seg->ack = seg->sack = tcp_load32(h + 8);
 	seg->win = (uint16_t)(h[14] << 8 | h[15]);
@@ -229,17 +230,20 @@ ignore(struct step *st)
 	return CT_PROTO_IGNORED;
 }
 
+/* The first that is less than the state's. */
 static uint32_t
 timeout_of(const struct ct_tcp *tcp, const struct knobs *knobs)
 {
 	uint32_t timeout = knobs->tcp_timeout[tcp->state];
+	uint32_t retrans = knobs->tcp_timeout[CT_TCP_RETRANS];
 
-	if (unlikely(tcp->retrans >= knobs->tcp_max_retrans))
-		return RTE_MIN(timeout, knobs->tcp_timeout[CT_TCP_RETRANS]);
-	if ((tcp->peer_flags[0] | tcp->peer_flags[1]) & CT_TCP_PEER_UNACKED)
-		return RTE_MIN(timeout, knobs->tcp_timeout[CT_TCP_UNACK]);
+	if (unlikely(tcp->retrans >= knobs->tcp_max_retrans && retrans < timeout))
+		return retrans;
+	if (((tcp->peer_flags[0] | tcp->peer_flags[1]) & CT_TCP_PEER_UNACKED) &&
+		knobs->tcp_timeout[CT_TCP_UNACK] < timeout)
+		return knobs->tcp_timeout[CT_TCP_UNACK];
 	if (unlikely(tcp->last_win == 0))
-		return RTE_MIN(timeout, knobs->tcp_timeout[CT_TCP_RETRANS]);
+		return RTE_MIN(timeout, retrans);
 	return timeout;
 }
 
@@ -299,13 +303,18 @@ resets_challenger(const struct step *st, unsigned int old)
 static enum ct_proto_verdict
 check_window(struct step *st, unsigned int old)
 {
-	switch (tcp_window(&st->e->proto.tcp, st->dir, &st->seg, st->ctx->knobs->tcp_be_liberal)) {
+	struct ct_tcp *tcp = &st->e->proto.tcp;
+	bool rst = st->seg.kind == TCP_RST;
+
+	/* What a RST that closes says of the windows still holds for what is under way. */
+	switch (tcp_window(tcp, st->dir, &st->seg, st->ctx->knobs->tcp_be_liberal)) {
 	case TCP_FITS:
-		/* What a RST says of the windows still holds for what is under way. */
-		if (st->seg.kind == TCP_RST)
-			tcp_window_take(&st->e->proto.tcp, st->dir, &st->seg);
+		if (rst)
+			tcp_window_take(tcp, st->dir, &st->seg);
 		return accept_segment(st, old);
 	case TCP_LAX:
+		if (rst && st->seg.beyond)
+			tcp_window_take_beyond(tcp, st->dir, &st->seg);
 		return accept_segment(st, old);
 	case TCP_STALE:
 		return CT_PROTO_IGNORED;

@@ -36,6 +36,7 @@ struct tcp_seg {
 	uint16_t win;  /* as on the wire */
 	uint8_t kind;
 	bool has_ack;
+	bool beyond; /* outside of the window, but by less than another one */
 	const uint8_t *options;
 	unsigned int options_len;
 };
@@ -133,6 +134,14 @@ tcp_window_repeats(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *s
 	}
 }
 
+/* The segment is the last of its sender, though beyond what was offered. */
+static inline void
+tcp_window_take_beyond(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
+{
+	tcp->peer[dir].end = seg->end;
+	tcp->peer_flags[dir] |= CT_TCP_PEER_UNACKED;
+}
+
 /* Updates both sides with a segment that is in the window. */
 static inline void
 tcp_window_take(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
@@ -167,8 +176,8 @@ tcp_window_take(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 }
 
 /*
- * Checks a segment against the windows and, when it is in them and no RST, updates these. Completes
- * seg->ack and seg->sack. `liberal`: nothing is outside (tcp_be_liberal).
+ * Checks a segment against the windows and, when it is no RST, updates these. Completes seg->ack
+ * and seg->sack, sets seg->beyond. `liberal`: nothing is outside (tcp_be_liberal).
  */
 enum tcp_fit tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool liberal);
 

@@ -187,13 +187,11 @@ starts_anew(const struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *se
 static bool
 meet_syn(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 {
-	bool first = tcp->peer[dir].max_win == 0;
-
-	if (!first && !starts_anew(tcp, dir, seg))
+	if (tcp->peer[dir].max_win != 0 && !starts_anew(tcp, dir, seg))
 		return false;
 	open_side(tcp, dir, seg);
 	/* Scaling is in force when both have offered it (RFC 7323, 2.2). */
-	if (first && tcp->peer[!dir].max_win != 0 &&
+	if (dir == CT_REPLY &&
 		!(tcp->peer_flags[0] & tcp->peer_flags[1] & CT_TCP_PEER_SCALE)) {
 		tcp_set_scale(tcp, CT_ORIGINAL, 0);
 		tcp_set_scale(tcp, CT_REPLY, 0);
@@ -212,18 +210,19 @@ meet_amid(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 	s->max_win = RTE_MAX(win, 1u);
 	s->max_end = seg->end + s->max_win;
 	/* A keepalive's answer acknowledges the octet that only the keepalive sent. */
-	if (seg->sack == r->end + 1)
+	if (seg->has_ack && seg->sack == r->end + 1)
 		r->end++;
 }
 
 /*
  * Sound peers can be outside too: data or an acknowledgement that was long under way, or what is
  * beyond an offer by less than a window. The latter is the last that was sent, else its
- * acknowledgement were outside; a RST is not acknowledged, and must not move anything. Windows that
- * are a good part of the sequence space can make one segment both too old and too new.
+ * acknowledgement were outside; a RST is not acknowledged, and must not move anything but where it
+ * closes. Windows that are a good part of the sequence space can make one segment both too old and
+ * too new.
  */
 static enum tcp_fit
-outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ack_low)
+outside(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool ack_low)
 {
 	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[!dir];
 
@@ -232,23 +231,18 @@ outside(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg, bool ac
 	if (ack_low || seg->end - s->max_end >= r->max_win ||
 		tcp_after(s->end - r->max_win, seg->end))
 		return TCP_OUTSIDE;
-	if (seg->kind == TCP_RST)
-		return TCP_STALE;
-	s->end = seg->end;
-	tcp->peer_flags[dir] |= CT_TCP_PEER_UNACKED;
+	seg->beyond = true;
+	if (seg->kind != TCP_RST)
+		tcp_window_take_beyond(tcp, dir, seg);
 	return TCP_STALE;
 }
 
+/* No acknowledgement, or none to speak of: some stacks set ACK in a RST and leave it zero. */
 static inline void
-complete_ack(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg)
+complete_ack(const struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg)
 {
-	/* No acknowledgement, or none to speak of: some stacks set ACK in a RST and leave it
-	 * zero. */
 	if (unlikely(!seg->has_ack || (seg->kind == TCP_RST && seg->ack == 0)))
-		seg->ack = tcp->peer[!dir].end;
-	seg->sack = seg->ack;
-	if (seg->has_ack && tcp_window_may_sack(tcp, dir, seg))
-		seg->sack = highest_sack(seg);
+		seg->ack = seg->sack = tcp->peer[!dir].end;
 }
 
 enum tcp_fit
@@ -258,7 +252,8 @@ tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool liber
 	bool data_fits, ack_low, ack_high;
 	enum tcp_fit fit;
 
-	complete_ack(tcp, dir, seg);
+	if (seg->has_ack && tcp_window_may_sack(tcp, dir, seg))
+		seg->sack = highest_sack(seg);
 	if (unlikely(seg->kind == TCP_SYN || seg->kind == TCP_SYNACK)) {
 		/* Opened by both: this SYN acknowledges nothing that its window could begin at. */
 		if (meet_syn(tcp, dir, seg) && seg->kind == TCP_SYN && dir == CT_REPLY &&
@@ -267,6 +262,7 @@ tcp_window(struct ct_tcp *tcp, unsigned int dir, struct tcp_seg *seg, bool liber
 	} else if (unlikely(s->max_win == 0)) {
 		meet_amid(tcp, dir, seg);
 	}
+	complete_ack(tcp, dir, seg);
 	/* The RST of a host that knows of no connection has no sequence (RFC 9293, 3.10.7.1). */
 	if (unlikely(seg->kind == TCP_RST && seg->seq == 0 && tcp->state == CT_TCP_SYN_SENT))
 		seg->seq = seg->end = s->end;
