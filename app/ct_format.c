@@ -85,16 +85,29 @@ struct format {
 	uint64_t now_ns;
 };
 
+static const char *const dir_names[] = {"orig", "reply"};
+
 /* Of NAT64 each direction says which it is of. */
 static void
 add_families(json_t *o, const struct ct_entry *e)
 {
-	static const char *const names[] = {"orig", "reply"};
 	unsigned int d;
 
 	for (d = 0; d < 2; d++)
-		json_object_set_new(json_object_get(o, names[d]), "family",
+		json_object_set_new(json_object_get(o, dir_names[d]), "family",
 			json_string(ct_tuple(e, d)->family == TUPLE_IPV6 ? "ipv6" : "ipv4"));
+}
+
+/* As conntrack(8): one that both directions have is the entry's, any other its direction's. */
+static void
+add_zones(json_t *o, const struct ct_entry *e)
+{
+	unsigned int d;
+
+	for (d = 0; d < 2; d++)
+		if (ct_tuple(e, d)->zone != 0)
+			json_object_set_new(json_object_get(o, dir_names[d]), "zone",
+				json_integer(ct_tuple(e, d)->zone));
 }
 
 static json_t *
@@ -103,6 +116,7 @@ format_entry(const struct ct_view *v, const struct format *f)
 	const struct ct_entry *e = &v->entry;
 	const struct tuple *t = &e->orig.tuple;
 	const struct ct_proto *proto = ct_proto_of(t->family, t->proto);
+	bool one_zone = t->zone == e->reply.tuple.zone;
 	json_t *o;
 
 	o = json_pack("{s:s, s:s, s:s, s:i, s:s?, s:I, s:o, s:I, s:i, s:n, s:o, s:o}", "netns",
@@ -110,10 +124,12 @@ format_entry(const struct ct_view *v, const struct format *f)
 		ct_proto_name(t->proto), "protonum", t->proto, "state",
 		proto->state_name != NULL ? proto->state_name(e) : NULL, "timeout",
 		(json_int_t)(v->left_ms / (int)SL_MSEC_PER_SEC), "status", status_list(e->status),
-		"mark", (json_int_t)e->mark, "zone", t->zone, "helper", "orig",
+		"mark", (json_int_t)e->mark, "zone", one_zone ? t->zone : 0, "helper", "orig",
 		direction(&e->orig, f->acct), "reply", direction(&e->reply, f->acct));
 	if (o != NULL && e->orig.tuple.family != e->reply.tuple.family)
 		add_families(o, e);
+	if (o != NULL && !one_zone)
+		add_zones(o, e);
 	if (o != NULL && f->timestamp && f->now_ns >= e->start_ns)
 		add(o, "delta-time", (f->now_ns - e->start_ns) / SL_NSEC_PER_SEC);
 	return o;

@@ -44,8 +44,10 @@ print_key(const json_t *object, const char *name, FILE *out)
 }
 
 static void
-print_direction(const json_t *d, FILE *out)
+print_direction(const json_t *e, const char *name, FILE *out)
 {
+	const json_t *d = json_object_get(e, name);
+
 	print_field(d, "src", out);
 	print_field(d, "dst", out);
 	print_field(d, "sport", out);
@@ -55,6 +57,8 @@ print_direction(const json_t *d, FILE *out)
 	print_field(d, "id", out);
 	print_key(d, "srckey", out);
 	print_key(d, "dstkey", out);
+	if (json_object_get(d, "zone") != NULL)
+		fprintf(out, " zone-%s=%" JSON_INTEGER_FORMAT, name, integer_of(d, "zone"));
 	print_field(d, "packets", out);
 	print_field(d, "bytes", out);
 }
@@ -68,10 +72,10 @@ print_entry(const json_t *e, bool state, FILE *out)
 		fprintf(out, " %" JSON_INTEGER_FORMAT, integer_of(e, "timeout"));
 	if (state && json_is_string(json_object_get(e, "state")))
 		fprintf(out, " %s", render_string(e, "state"));
-	print_direction(json_object_get(e, "orig"), out);
+	print_direction(e, "orig", out);
 	if (!has_status(e, "SEEN_REPLY"))
 		fputs(" [UNREPLIED]", out);
-	print_direction(json_object_get(e, "reply"), out);
+	print_direction(e, "reply", out);
 	if (has_status(e, "ASSURED"))
 		fputs(" [ASSURED]", out);
 }

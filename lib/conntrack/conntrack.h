@@ -220,9 +220,10 @@ void ct_tuple_prefetch(const struct ct_thread *t, const struct tuple *tuple, uin
 bool ct_tuple_taken(const struct ct_thread *t, const struct tuple *tuple, uint64_t hash);
 
 /*
- * For the rules. Of packets with pkt.rules ct_track() sets pkt.ct_status to the entry's status and
- * pkt.ct_verdict to the verdict that is kept for the packet's direction, as they were before the
- * packet; CT_OLD: none, since the connection had been answered before there were rules.
+ * For the rules. Of packets with pkt.rules ct_track() and ct_track_error() set pkt.ct_status to the
+ * entry's status and pkt.ct_verdict to the verdict that is kept for the packet's direction, as they
+ * were before the packet; CT_OLD: none, since the connection had been answered before there were
+ * rules.
  *
  * The functions below are for a tracked packet, or an embryo of the caller's. They lock the entry
  * themselves, and do nothing (return false) when the connection has gone meanwhile.

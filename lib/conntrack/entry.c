@@ -70,6 +70,14 @@ ct_track_bad(struct ct_thread *t, struct pkt *p)
 	return invalid(t, p, p->reason);
 }
 
+/* Whether a packet with its tuple's zone can be of that direction of an entry: answers have a zone
+ * of their own. */
+static inline bool
+zone_fits(const struct pkt *p, unsigned int dir)
+{
+	return likely(!p->zone_set) || dir == CT_ORIGINAL || p->tuple.zone == p->zone_reply;
+}
+
 /* A miss of the lookup is not final: what would be judged by it has to ask again under the stripe.
  * An insert does so anyway. */
 static struct ct_entry *
@@ -82,8 +90,9 @@ find_locked(struct ct_thread *t, struct pkt *p)
 	sl_lock(&s->lock);
 	e = ct_find(t->ct, &p->tuple, p->hash, &p->ct_gen, &dir);
 	sl_unlock(&s->lock);
-	if (e != NULL)
-		p->ct_dir = (uint8_t)dir;
+	if (e == NULL || !zone_fits(p, dir))
+		return NULL;
+	p->ct_dir = (uint8_t)dir;
 	return e;
 }
 
@@ -169,7 +178,8 @@ ct_abort(struct ct_thread *t, struct pkt *p)
 }
 
 /* Under the stripes: 0 when both tuples are linked and the entry is LIVE; 1 when the original tuple
- * is taken (p is set to its entry); a drop reason, negative, else. */
+ * is taken by an entry that the packet goes with (p is set to it); a drop reason, negative, else.
+ */
 static int
 insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 {
@@ -179,6 +189,8 @@ insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 
 	other = ct_find(t->ct, &e->orig.tuple, hash[0], &gen, &dir);
 	if (unlikely(other != NULL)) {
+		if (!zone_fits(p, dir))
+			return -SL_DROP_CT_CLASH;
 		p->ct = other;
 		p->ct_gen = gen;
 		p->ct_dir = (uint8_t)dir;
@@ -496,6 +508,8 @@ ct_track_error(struct ct_thread *t, struct pkt *p, struct sl_now now)
 	}
 	/* It goes the way of an answer to the packet inside it. */
 	p->flags |= PKT_CT_RELATED;
+	if (unlikely(p->rules != NULL))
+		ct_show_kept(e, p);
 	adjust(t, e, p, CT_ADJUST_ERROR);
 	sl_unlock(&e->lock);
 	return CT_OK;

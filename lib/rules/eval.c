@@ -99,7 +99,7 @@ of_connection(const struct rules_packet *k, uint8_t field, uint32_t *v)
 	if (p->ct != NULL)
 		return ct_zone_get(p, v);
 	*v = p->tuple.zone != 0 ? p->tuple.zone : p->zone_reply;
-	return p->zone_set;
+	return p->zone_set && !(p->flags & PKT_CT_INVALID);
 }
 
 /* The value of a field of one word; false when the packet has none. */

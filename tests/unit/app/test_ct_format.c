@@ -140,6 +140,29 @@ test_lines(void **state)
 	}
 }
 
+/* A zone of one direction is told with it. */
+static void
+test_zone_of_a_direction(void **state)
+{
+	const struct sample *in_zone_7 = &samples[RTE_DIM(samples) - 1];
+	struct ct_view v;
+	char *line;
+
+	(void)state;
+	knobs = (struct knobs){.acct = true};
+	make_view(&v, in_zone_7);
+	v.entry.reply.tuple.zone = 0;
+	line = line_of(&v, sl_now_from_ns(0));
+	assert_non_null(strstr(line, " dport=80 zone-orig=7 packets=0 bytes=0 [UNREPLIED] "));
+	assert_null(strstr(line, " zone="));
+	free(line);
+	make_view(&v, in_zone_7);
+	v.entry.orig.tuple.zone = 0;
+	line = line_of(&v, sl_now_from_ns(0));
+	assert_non_null(strstr(line, " dport=1001 zone-reply=7 packets=0 bytes=0 mark=5 use=1"));
+	free(line);
+}
+
 /* Without acct and timestamp their fields are not there; with them they are what was counted. */
 static void
 test_options(void **state)
@@ -400,6 +423,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_zone_of_a_direction),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_event_lines),
