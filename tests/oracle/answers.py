@@ -3,7 +3,7 @@
 
 An answer as text is `pass; tcp SYN_SENT 120 UNREPLIED A:40000>S:80 1/44 S:80>A:40000 0/0`: what
 came of the packet, and after a semicolon each entry: protocol, state, seconds left, flags, the two
-directions with packets/bytes of each."""
+directions, with @ZONE where they are in one, with packets/bytes of each."""
 
 import struct
 
@@ -19,15 +19,18 @@ WITH_PORTS = (TCP, UDP, UDPLITE, SCTP)
 class Direction:
     """One tuple of an entry. ids: ports, or (type, code, id) of ICMP, or the two keys of GRE."""
 
-    def __init__(self, protocol, src, dst, ids, packets, octets):
+    def __init__(self, protocol, src, dst, ids, packets, octets, zone=0):
         self.protocol, self.src, self.dst, self.ids = protocol, src, dst, ids
-        self.packets, self.octets = packets, octets
+        self.packets, self.octets, self.zone = packets, octets, zone
 
     @property
     def key(self):
-        return self.src, self.dst, self.ids
+        return self.src, self.dst, self.ids, self.zone
 
     def __str__(self):
+        return self._tuple() + (f'@{self.zone}' if self.zone else '')
+
+    def _tuple(self):
         src, dst = name_of(self.src), name_of(self.dst)
         if self.protocol in (*WITH_PORTS, GRE):
             return f'{src}:{self.ids[0]}>{dst}:{self.ids[1]}'
@@ -161,11 +164,12 @@ def transport_sum_good(packet):
 
 class Answer:
     """outputs: (side, packet from the IP header on) of what came out because of the step. sent:
-    what went in, where that depends on the gateway, as a Step."""
+    what went in, where that depends on the gateway, as a Step. broken: packets among the outputs
+    whose IPv4 header sum is wrong."""
 
-    def __init__(self, outputs, entries, sent=None):
+    def __init__(self, outputs, entries, sent=None, broken=()):
         self.outputs, self.entries, self.sent = outputs, entries, sent
-        self.broken = [packet for _, packet in outputs if not header_sum_good(packet)]
+        self.broken = [*broken, *(packet for _, packet in outputs if not header_sum_good(packet))]
         self.sums = [transport_sum_good(packet) for _, packet in outputs]
 
     def verdict(self, step):

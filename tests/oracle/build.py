@@ -13,6 +13,7 @@ Fields besides those in packet.py's text, all as they are in the header:
     data=N   octets of filler    hex=…  the very octets
 """
 
+import functools
 import socket
 import struct
 
@@ -55,9 +56,14 @@ def crc32c(data):
     return struct.pack('<I', crc ^ 0xFFFFFFFF)
 
 
-def address(host):
-    text = ADDRESS[host]
+@functools.lru_cache(maxsize=4096)
+def packed(text):
+    """The octets of an address."""
     return socket.inet_pton(socket.AF_INET6 if ':' in text else socket.AF_INET, text)
+
+
+def address(host):
+    return packed(ADDRESS[host])
 
 
 def pseudo(src, dst, protocol, length):

@@ -83,7 +83,7 @@ def _canonical_entry(e, free):
         ids = (d.ids[0], e.directions[0].ids[0])
     elif e.protocol in (ICMP, ICMPV6):
         ids = (d.ids[0], d.ids[1], e.directions[0].ids[2])
-    reply = Direction(e.protocol, d.src, low, ids, d.packets, d.octets)
+    reply = Direction(e.protocol, d.src, low, ids, d.packets, d.octets, d.zone)
     return Entry(e.protocol, e.state, e.left, e.flags, (e.directions[0], reply))
 
 

@@ -3,31 +3,35 @@
 
 import answers
 import choices
-from reassembly import datagrams
+from reassembly import joined
 
 SLACK = 2        # seconds, for what the kernel's real time adds
 MARK = {True: ' ', False: '!'}
 
 
 class Step:
-    """A step with both answers."""
+    """A step with both answers: raw, as they came, and kernel and sluice as they are compared."""
 
-    def __init__(self, step, kernel, sluice, slack=SLACK, outputs=True, scenario=None):
+    def __init__(self, scenario, step, kernel, sluice, slack=SLACK):
         self.step, self.slack, self.raw = step, slack, (kernel, sluice)
-        free = scenario.free if scenario else ()
-        self.rejects = scenario is not None and scenario.rejects
-        self.wrong = [choices.wrong(answer, free) for answer in (kernel, sluice)] if free else []
+        self.whole, self.rejects = scenario.whole, scenario.rejects
+        free = scenario.free
+        self.wrong = [choices.wrong(answer, free) for answer in self.raw] if free else []
+        both = [joined(answer) for answer in self.raw] if self.whole else self.raw
         self.kernel, self.sluice = (choices.canonical(answer, free) if free else answer
-                                    for answer in (kernel, sluice))
-        self.compare_outputs = outputs
+                                    for answer in both)
         self.same = not any(self.wrong) and self._same()
+
+    @property
+    def sent(self):
+        """What the kernel was sent, which may depend on what it has chosen."""
+        return self.raw[0].sent or self.step
 
     def _same(self):
         if self.kernel.broken or self.sluice.broken:
             return False
-        if self.compare_outputs and self._out(self.kernel) != self._out(self.sluice):
-            return False
-        return answers.agree(self.kernel.entries, self.sluice.entries, self.slack)
+        return self._out(self.kernel) == self._out(self.sluice) and \
+            answers.agree(self.kernel.entries, self.sluice.entries, self.slack)
 
     def _out(self, answer):
         here = (answer.sent or self.step).side
@@ -36,10 +40,11 @@ class Step:
                       for (side, packet), good in zip(answer.outputs, answer.sums))
 
     def stated(self):
-        """Whether the step states just these two answers."""
+        """Whether the step states just these two answers; of fragments as they came."""
         s = self.step
-        return bool(s.kernel and s.sluice and self.kernel.like(s, s.kernel, self.slack)
-                    and self.sluice.like(s, s.sluice, self.slack))
+        kernel, sluice = self.raw if self.whole else (self.kernel, self.sluice)
+        return bool(s.kernel and s.sluice and kernel.like(s, s.kernel, self.slack)
+                    and sluice.like(s, s.sluice, self.slack))
 
     @property
     def good(self):
@@ -71,32 +76,11 @@ class Comparison:
 
     def __init__(self, scenario, kernel, sluice, slack=SLACK):
         self.scenario = scenario
-        whole = scenario.whole
-        self.steps = [Step(step, k, s, slack, outputs=not whole,
-                           scenario=scenario)
-                      for step, k, s in zip(scenario.steps, kernel, sluice, strict=True)]
-        self.datagrams = self._datagrams() if whole else None
-
-    def _datagrams(self):
-        """Of fragments, what each gateway let through in all: as whole datagrams, in order."""
-        return tuple(self._unnumbered(
-            datagrams(out for step in self.steps for out in getattr(step, who).outputs))
-            for who in ('kernel', 'sluice'))
-
-    def _unnumbered(self, found):
-        if self.scenario.rejects:
-            found = [(side, answers.normal_made(packet)) for side, packet in found]
-        """Where sources change, Sluice numbers the datagrams of IPv4 anew (docs/differences.md)."""
-        if not any('snat' in text for _, text in self.scenario.rules):
-            return found
-        return [(side, packet[:4] + b'\0\0' + packet[6:] if packet[0] >> 4 == 4 else packet)
-                for side, packet in found]
+        self.steps = [Step(scenario, *one, slack)
+                      for one in zip(scenario.steps, kernel, sluice, strict=True)]
 
     @property
     def good(self):
-        stated = any(step.step.differs for step in self.steps)
-        if self.datagrams and not stated and self.datagrams[0] != self.datagrams[1]:
-            return False
         return all(step.good for step in self.steps)
 
     def report(self):
@@ -105,8 +89,4 @@ class Comparison:
         lines += [f'  rule {chain} {text}' for chain, text in self.scenario.rules]
         for step in self.steps:
             lines += ('  ' + line for line in step.lines())
-        if self.datagrams is not None:
-            for who, found in zip(('kernel', 'sluice'), self.datagrams):
-                lines.append(f'  {who} let these datagrams through:')
-                lines += [f'      {side} {answers.short(packet)}' for side, packet in found]
         return '\n'.join(lines)

@@ -2,15 +2,15 @@
 """The kernel's network namespaces are made once for all tests: they take longer to set up than most
 scenarios take to run."""
 
+import functools
 import pathlib
 import sys
-import time
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from compare import SLACK, Comparison  # noqa: E402
+import search  # noqa: E402
 from kernel import Kernel, Unavailable  # noqa: E402
 from replay import Replay  # noqa: E402
 
@@ -33,12 +33,4 @@ def gateway(sluice):
 @pytest.fixture(scope='session')
 def both(kernel, gateway):
     """both(scenarios): a Comparison for each, from one run of Sluice."""
-    def run(some):
-        found = []
-        for one, sluice in zip(some, gateway.run(some)):
-            began = time.monotonic()
-            answers = list(kernel.run(one))
-            late = time.monotonic() - began - sum(step.after for step in one.steps)
-            found.append(Comparison(one, answers, sluice, SLACK + int(late)))
-        return found
-    return run
+    return functools.partial(search.compare, kernel, gateway)

@@ -7,9 +7,11 @@ dumped only when it has more entries than were found. A test compares both with 
 
 import errno
 import functools
+import itertools
 import socket
 import struct
 
+import build
 from answers import Direction, Entry, GRE, ICMP, ICMPV6, SCTP, TCP, WITH_PORTS, flags_of
 
 NETLINK_NETFILTER = 12
@@ -19,6 +21,7 @@ NLMSG_ERROR, NLMSG_DONE = 2, 3
 INTERRUPTED = 0x10
 
 ORIG, REPLY, STATUS, PROTOINFO, TIMEOUT, COUNTERS_ORIG, COUNTERS_REPLY = 1, 2, 3, 4, 7, 9, 10
+ZONE, TUPLE_ZONE = 18, 3    # of both directions; of the one in whose tuple it is
 SEEN_REPLY, ASSURED = 2, 4
 STATS_GLOBAL_ENTRIES = 1
 NESTED = 0x8000
@@ -46,7 +49,7 @@ def attribute(kind, value):
 
 
 @functools.lru_cache(maxsize=4096)
-def tuple_attribute(protocol, src, dst, ids):
+def tuple_attribute(protocol, src, dst, ids, zone):
     """CTA_TUPLE_ORIG of a tuple, which finds its entry whichever direction it is."""
     v6 = len(src) == 16
     ip = attribute(3 if v6 else 1, src) + attribute(4 if v6 else 2, dst)
@@ -58,7 +61,8 @@ def tuple_attribute(protocol, src, dst, ids):
         proto += attribute(first + 1, bytes([kind])) + attribute(first + 2, bytes([code]))
     elif ids:
         proto += b''.join(attribute(2 + i, struct.pack('!H', x)) for i, x in enumerate(ids))
-    return attribute(ORIG | NESTED, attribute(1 | NESTED, ip) + attribute(2 | NESTED, proto))
+    asked = attribute(ORIG | NESTED, attribute(1 | NESTED, ip) + attribute(2 | NESTED, proto))
+    return asked + (attribute(ZONE, struct.pack('!H', zone)) if zone else b'')
 
 
 def _be(value):
@@ -67,7 +71,7 @@ def _be(value):
 
 @functools.lru_cache(maxsize=4096)
 def _tuple(value):
-    """Protocol, source, destination and ids of a tuple."""
+    """Protocol, source, destination, ids and zone of a tuple."""
     parts = attributes(value)
     ip, proto = attributes(parts[1]), attributes(parts[2])
     v4 = 1 in ip
@@ -81,12 +85,13 @@ def _tuple(value):
         ids = (_be(proto[5]), _be(proto[6]), _be(proto[4]))
     elif protocol == ICMPV6 and not v4:
         ids = (_be(proto[8]), _be(proto[9]), _be(proto[7]))
-    return protocol, src, dst, ids
+    return protocol, src, dst, ids, _be(parts.get(TUPLE_ZONE, b''))
 
 
-def _direction(value, counters):
+def _direction(value, counters, zone):
     counts = attributes(counters)
-    return Direction(*_tuple(value), _be(counts.get(1, b'')), _be(counts.get(2, b'')))
+    *ends, own = _tuple(value)
+    return Direction(*ends, _be(counts.get(1, b'')), _be(counts.get(2, b'')), zone or own)
 
 
 def _state(protocol, value):
@@ -100,8 +105,9 @@ def _state(protocol, value):
 
 def _entry(data):
     a = attributes(data)
-    orig = _direction(a[ORIG], a.get(COUNTERS_ORIG, b''))
-    reply = _direction(a[REPLY], a.get(COUNTERS_REPLY, b''))
+    zone = _be(a.get(ZONE, b''))
+    orig = _direction(a[ORIG], a.get(COUNTERS_ORIG, b''), zone)
+    reply = _direction(a[REPLY], a.get(COUNTERS_REPLY, b''), zone)
     status = _be(a[STATUS])
     return Entry(orig.protocol, _state(orig.protocol, a.get(PROTOINFO, b'')),
                  _be(a.get(TIMEOUT, b'')), flags_of(status & SEEN_REPLY, status & ASSURED),
@@ -153,25 +159,33 @@ class Table:
         _, _, body = next(self._one())
         return _be(attributes(body[4:])[STATS_GLOBAL_ENTRIES])
 
-    def find(self, tuples):
-        """All entries: those of the tuples (protocol, src, dst, ids) if there are no others."""
+    def find(self, tuples, zones=(0,)):
+        """All entries: those of the tuples (protocol, src, dst, ids) in the zones if there are no
+        others."""
         found, covered = {}, set()
-        for one in tuples:
+        for one in itertools.product(tuples, zones):
             if one in covered:
                 continue
-            family = socket.AF_INET6 if len(one[1]) == 16 else socket.AF_INET
-            self._ask(CT_GET, 0, family, tuple_attribute(*one))
-            try:
-                for _, _, body in self._one():
-                    e = _entry(body[4:])
-                    found[e.key[0], e.directions[0].key] = e
-                    covered |= {(e.protocol, socket.inet_pton(family, d.src),
-                                 socket.inet_pton(family, d.dst), d.ids) for d in e.directions}
-            except OSError as e:
-                # There is none, or the kernel knows that there can be none (an ICMP type).
-                if e.errno not in (errno.ENOENT, errno.EINVAL):
-                    raise
+            e = self._entry_of(*one)
+            if e is None:
+                continue
+            found[e.key[0], e.directions[0].key] = e
+            covered |= {((e.protocol, build.packed(d.src), build.packed(d.dst), d.ids), d.zone)
+                        for d in e.directions}
         return list(found.values()) if self.count() == len(found) else self.entries()
+
+    def _entry_of(self, one, zone):
+        """The entry that a tuple is a direction of, or None."""
+        family = socket.AF_INET6 if len(one[1]) == 16 else socket.AF_INET
+        self._ask(CT_GET, 0, family, tuple_attribute(*one, zone))
+        try:
+            for _, _, body in self._one():
+                return _entry(body[4:])
+        except OSError as e:
+            # There is none, or the kernel knows that there can be none (an ICMP type).
+            if e.errno not in (errno.ENOENT, errno.EINVAL):
+                raise
+        return None
 
     def _one(self):
         """The answer to a question that has one message for answer."""

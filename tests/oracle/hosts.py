@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The address plan of all scenarios, and which side of the gateway each host is on."""
 
+import ipaddress
+
 INSIDE = {
     'A': '198.51.100.10', 'B': '198.51.100.11', 'C': '198.51.100.12', 'Q': '198.51.100.1',
     'A6': '2001:db8:1::10', 'B6': '2001:db8:1::11', 'C6': '2001:db8:1::12', 'Q6': '2001:db8:1::1',
@@ -19,6 +21,9 @@ PREFIXES = {
 # Addresses of the gateway's own links, and before these one that `redirect` chooses.
 GATEWAY = {'in': ('10.255.1.1/30', 'fd00:1::1/64'), 'out': ('10.255.2.1/30', 'fd00:2::1/64')}
 REDIRECT = {'in': ('192.0.2.90/32', '2001:db8:2::90/128')}
+# What rules translate sources to: addresses of the outside link, and of no link.
+TRANSLATED = [ipaddress.ip_network(text) for text in (
+    '203.0.113.0/24', '2001:db8:3::/64', '10.255.2.1/32', 'fd00:2::1/128')]
 OTHER = {'in': 'out', 'out': 'in'}
 
 ADDRESS = INSIDE | OUTSIDE

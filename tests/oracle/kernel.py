@@ -253,7 +253,7 @@ class Kernel:
             if step.after:
                 time.sleep(step.after)
             outputs = self.send(sent.side, build.ethertype(p), sent.data)
-            entries = self.table.find(tuples)
+            entries = self.table.find(tuples, scenario.zones)
             yield Answer(outputs, entries, sent)
 
     def close(self):

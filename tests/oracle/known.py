@@ -6,11 +6,14 @@ answered alike, but of which they keep different things; the effect may come muc
 anything. So this names packets only: search.py runs the scenario again without them, and then it
 has to agree. What none of these knows is a fault."""
 
+import ipaddress
 import itertools
 
-from answers import TCP
-from hosts import name_of
+import build
+from answers import TCP, Answer, normal_made
+from hosts import ADDRESS, GATEWAY, REDIRECT, TRANSLATED, name_of
 
+NOTHING = Answer([], [])
 NO_KIND = set('PUEC-')
 
 
@@ -34,6 +37,10 @@ class Segment:
         return self.kind in ('R', 'AR')
 
 
+def keys(answer):
+    return {e.key for e in answer.entries}
+
+
 def direction(packet, entry):
     """0: the packet is of the original direction of the entry, 1: a reply; None: neither."""
     if entry is None:
@@ -52,7 +59,7 @@ class Moment:
 
     def __init__(self, step, before):
         kernel, sluice = step.raw
-        self.p = Segment((kernel.sent or step.step).packet)
+        self.p = Segment(step.sent.packet)
         self.old = self._entry(self.p, before)
         self.kernel = self._entry(self.p, kernel.entries)
         self.sluice = self._entry(Segment((sluice.sent or step.step).packet), sluice.entries)
@@ -85,6 +92,11 @@ class Moment:
         return self.kernel is not None and counts(self.kernel) == (1, 0) and \
             (self.old is None or not self.uncounted)
 
+    @property
+    def translated(self):
+        there, back = [(d.src, d.dst, d.ids) for d in self.kernel.directions]
+        return there != (back[1], back[0], back[2][::-1])
+
     def syns(self):
         """SYNs of the client before this packet, the first one first."""
         return [m.p for m in reversed(self.life) if m.p.kind == 'S' and not m.is_reply]
@@ -94,8 +106,7 @@ def moments(comparison, end):
     """{index: Moment} of the TCP packets before the step `end`."""
     found, before = {}, []
     for i, step in enumerate(comparison.steps[:end]):
-        sent = step.raw[0].sent or step.step
-        if sent.packet.proto == 'tcp' and not step.step.part:
+        if step.sent.packet.proto == 'tcp' and not step.step.part:
             now = Moment(step, before)
             for m in reversed(found.values()):
                 if set(m.p.tuple) != set(now.p.tuple) and \
@@ -151,13 +162,51 @@ def tcp_syn_lower(m):
 
 def nat_pickup(m):
     """The kernel has picked it up, and translates it."""
-    tuples = m.kernel and [d.key[:2] for d in m.kernel.directions]
     return (m.old is None and m.sluice is None and m.state('kernel') == 'ESTABLISHED'
-            and tuples[0] != tuples[1][::-1])
+            and m.translated)
 
 
 SHOWN = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_without_ack, tcp_synack_old, tcp_syn_lower,
          nat_pickup)
+
+
+def nat_own_address(before, step):
+    """It belongs to nothing, and is for an address that is the gateway's or none's."""
+    def own(address):
+        return any(ipaddress.ip_address(address) in network for network in TRANSLATED)
+
+    new = keys(step.raw[0]) - keys(before[0])
+    return (own(ADDRESS[step.sent.packet.dst]) and not step.raw[1].outputs
+            and keys(step.raw[1]) <= keys(before[1])
+            and all(own(directions[0][0][1]) for _, _, _, directions in new))
+
+
+def ct_zone_tuple(before, step):
+    """The kernel has made an entry of it, though another has one of its tuples in the same zone."""
+    def tuples(entry):
+        return {(entry.protocol, d.key) for d in entry.directions}
+
+    kernel, sluice = step.raw
+    new = [e for e in kernel.entries if e.key not in keys(before[0])]
+    return (not sluice.outputs and keys(sluice) <= keys(before[1])
+            and any(tuples(e) & tuples(other) for e in new for other in before[0].entries))
+
+
+def reject_source(before, step):
+    """Of the errors only the sources differ: where the packet went to, and the link's address."""
+    if not step.rejects or any(len(a.outputs) != 1 for a in step.raw):
+        return False
+    (there, kernel), (here, sluice) = (answer.outputs[0] for answer in step.raw)
+    at, size = (8, 16) if kernel[0] >> 4 == 6 else (12, 4)
+    kernel, sluice = normal_made(kernel), normal_made(sluice)
+    link = [text.split('/')[0] for text in (*GATEWAY[here], *REDIRECT.get(here, ()))]
+    return (there == here == step.sent.side
+            and kernel[:at] + kernel[at + size:] == sluice[:at] + sluice[at + size:]
+            and kernel[at:at + size] == build.address(step.sent.packet.dst)
+            and sluice[at:at + size] in map(build.packed, link))
+
+
+SHOWN_BY_ANY = (nat_own_address, ct_zone_tuple, reject_source)
 
 
 # ---- what may show later ----
@@ -217,7 +266,7 @@ def name(test):
     return test.__name__.replace('_', '-')
 
 
-NAMES = {name(test) for test in SHOWN} | {text for text, _ in CAUSES}
+NAMES = {name(test) for test in (*SHOWN, *SHOWN_BY_ANY)} | {text for text, _ in CAUSES}
 
 
 def first_difference(comparison):
@@ -229,6 +278,10 @@ def explanation(comparison):
     """({indices of steps}, name): without these steps the two must agree, for the reason of that
     name. Without indices there is no explanation."""
     at = first_difference(comparison)
+    before = comparison.steps[at - 1].raw if at else (NOTHING, NOTHING)
+    for test in SHOWN_BY_ANY:
+        if test(before, comparison.steps[at]):
+            return {at}, name(test)
     found = moments(comparison, at + 1)
     if at in found:
         for test in SHOWN:

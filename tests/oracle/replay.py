@@ -17,11 +17,9 @@ from hosts import GATEWAY, OTHER, REDIRECT
 
 START = 1_700_000_000 * SEC
 STEP = SEC // 1000           # between the steps of a scenario
-GAP = SEC                    # between scenarios
 PASSES_MAX = 20
 SCENARIOS_MAX = 4000         # VLAN ids
 MACS = bytes.fromhex('020000000100020000000101')
-NOT_AVAILABLE = 'not available'
 
 
 def link_addresses(scenario):
@@ -94,7 +92,8 @@ def entry_of(item):
     return Entry(protocol, item['state'], item['timeout'],
                  answers.flags_of('SEEN_REPLY' in item['status'], 'ASSURED' in item['status']),
                  tuple(Direction(protocol, d['src'], d['dst'], _ids(protocol, d), d['packets'],
-                                 d['bytes']) for d in (item['orig'], item['reply'])))
+                                 d['bytes'], item['zone'] or d.get('zone', 0))
+                       for d in (item['orig'], item['reply'])))
 
 
 class Refused(Exception):
@@ -106,36 +105,6 @@ class Replay:
 
     def __init__(self, sluice):
         self.sluice = sluice
-        self._has = {}
-
-    def has(self, what):
-        """Whether Sluice has got a part that scenarios may need."""
-        if what not in self._has:
-            self._has[what] = {'rules': self._has_rules, 'fragments': self._has_fragments}[what]()
-        return self._has[what]
-
-    @staticmethod
-    def _probe(*texts):
-        from scenario import Reader
-        reader = Reader(pathlib.Path('probe'))
-        for number, text in enumerate(('scenario probe', *texts), 1):
-            reader.line(text, number)
-        return reader.scenarios
-
-    def _has_rules(self):
-        scenarios = self._probe('rule forward counter', 'A > S icmp 8')
-        try:
-            self.run(scenarios)
-        except Refused as e:
-            if NOT_AVAILABLE in str(e):
-                return False
-            raise
-        return True
-
-    def _has_fragments(self):
-        scenarios = self._probe('datagram d A:5 > S:5 udp data=1000', 'fragment d 0-504',
-                                'fragment d 504-')
-        return any(answer.outputs for answer in self.run(scenarios)[0])
 
     def run(self, scenarios):
         """For each scenario a list of Answers, one for each step."""
@@ -146,22 +115,29 @@ class Replay:
             return self._run(scenarios, pathlib.Path(tmp))
 
     def _run(self, scenarios, tmp):
-        """Some packets depend on what the gateway has chosen before: then all is run again with
-        those, until they are what they have to be."""
-        (tmp / 'conf').write_text(config(scenarios))
+        """Some packets depend on what the gateway has chosen before: then the scenarios with such
+        are run again with those, until they are what they have to be."""
         sent = [[step.sent([]) for step in scenario.steps] for scenario in scenarios]
+        found = self._pass(scenarios, sent, tmp)
+        some = [i for i, scenario in enumerate(scenarios) if scenario.depends]
         for _ in range(PASSES_MAX):
-            found = self._pass(scenarios, sent, tmp)
-            now = [[step.sent(before) for step, before in zip(
-                scenario.steps, [[], *(answer.entries for answer in answers_)])]
-                for scenario, answers_ in zip(scenarios, found)]
+            now = [self._sent(scenarios[i], found[i]) for i in some]
             if all(a.data == b.data and a.side == b.side
-                   for was, is_ in zip(sent, now) for a, b in zip(was, is_)):
+                   for i, is_ in zip(some, now) for a, b in zip(sent[i], is_)):
                 return found
-            sent = now
+            again = self._pass([scenarios[i] for i in some], now, tmp)
+            for i, steps, answers_ in zip(some, now, again):
+                sent[i], found[i] = steps, answers_
         raise AssertionError('what Sluice chooses depends on what it has chosen')
 
+    @staticmethod
+    def _sent(scenario, found):
+        """The steps as they are after these answers."""
+        before = [[], *(answer.entries for answer in found)]
+        return [step.sent(entries) for step, entries in zip(scenario.steps, before)]
+
     def _pass(self, scenarios, sent, tmp):
+        (tmp / 'conf').write_text(config(scenarios))
         arrivals, commands, at = {'in': [], 'out': []}, [], {}
         now = START
         for vlan, (scenario, steps) in enumerate(zip(scenarios, sent), 1):
@@ -175,7 +151,6 @@ class Replay:
                     (now, frame(vlan, build.ethertype(step.packet), step.data)))
                 commands.append((now + STEP // 2, f'conntrack list netns sc{vlan}'))
             commands.append((now + STEP // 2, f'conntrack flush netns sc{vlan}'))
-            now += GAP
         lines = self._replay(tmp, arrivals, commands)
         outputs = self._outputs(tmp, at)
         return [[Answer(outputs.get((i, n), []), self._entries(next(lines)), step)

@@ -6,7 +6,6 @@
     knob nf_conntrack_tcp_loose=0
     invalid pass                  INVALID packets are forwarded; without the line both drop them
     rule forward tcp dport 80 accept
-    needs fragments               skipped as long as Sluice has not got this
     address inside 198.51.100.1/24     of a link of Sluice, which so knows what is behind it; the
                                        kernel has routes
     A:40000 > S:80 tcp S seq=1000
@@ -22,6 +21,7 @@ came of the packet and the entries there are then. An entry may leave words out,
 came out otherwise than the packet went in.
 
     datagram d S:53 > A:40000 udp data=3000            a packet to be sent in fragments
+    datagram e answer A:40000 > S:53 udp data=3000     see below
     fragment d 0-1480                                  octets of its payload; to the end: 1480-
 
 Where a rule leaves a choice, `free` says which (choices.py), and packets that depend on it are
@@ -34,6 +34,7 @@ written by the connection that they belong to, as its first packet has it:
 
 import itertools
 import pathlib
+import re
 
 import build
 import choices
@@ -42,6 +43,7 @@ from hosts import ADDRESS, host_of, side_of
 from packet import Malformed, Packet
 
 IP4_MORE, IP6_MORE = 0x2000, 1
+ZONE_SET = re.compile(r'zone set (\d+)')
 
 
 class Step:
@@ -49,7 +51,7 @@ class Step:
 
     def __init__(self, packet, after=0.0, text=None, data=None):
         self.packet, self.after = packet, after
-        self.part = None            # of a fragment of the packet the name and octets
+        self.part = None            # of a fragment the name of its datagram and the octets
         self.text = text or str(packet)
         self._data = data
         self.differs, self.kernel, self.sluice = None, None, None
@@ -146,7 +148,7 @@ class Scenario:
         self.name, self.source, self.line = name, source, line
         # The kernel keeps fragments that wait for others: no two scenarios share identifications.
         self.first_ident = next(self._made) * 16
-        self.about, self.knobs, self.rules, self.needs, self.free = [], {}, [], [], []
+        self.about, self.knobs, self.rules, self.free = [], {}, [], []
         self.addresses = []
         self.invalid = 'drop'
         self.datagrams = {}
@@ -159,10 +161,9 @@ class Scenario:
         if self.invalid != 'drop':
             lines.append(f'invalid {self.invalid}')
         lines += [f'rule {chain} {text}' for chain, text in self.rules]
-        lines += [f'needs {what}' for what in self.needs]
         lines += [f'address {text}' for text in self.addresses]
         lines += [f'free {one.text}' for one in self.free]
-        lines += [f'datagram {name} {packet}' for name, packet in self.datagrams.items()]
+        lines += [f'datagram {name} {one}' for name, one in self.datagrams.items()]
         for step in self.steps:
             lines += step.lines()
         return '\n'.join(lines)
@@ -177,32 +178,74 @@ class Scenario:
         """Whether the gateway may answer by itself."""
         return any('reject' in text for _, text in self.rules)
 
+    @property
+    def translates(self):
+        return any(chain in ('prerouting', 'postrouting') for chain, _ in self.rules)
+
+    @property
+    def depends(self):
+        """Whether what is sent depends on what a gateway has chosen."""
+        return any(isinstance(step, Related) for step in self.steps)
+
+    @property
+    def zones(self):
+        """The zones that a connection can be in."""
+        return sorted({0, *(int(n) for _, text in self.rules for n in ZONE_SET.findall(text))})
+
     def replaced(self, steps):
         """The same with other steps."""
         other = Scenario(self.name, self.source, self.line)
         other.knobs, other.rules, other.invalid = self.knobs, self.rules, self.invalid
-        other.about, other.needs, other.datagrams = self.about, self.needs, self.datagrams
+        other.about, other.datagrams = self.about, self.datagrams
         other.free, other.addresses = self.free, self.addresses
         # Fragments of before may still wait in the kernel.
         other.steps = [fragment(other, *step.part) if step.part else step for step in steps]
         return other
 
 
-def fragment(scenario, name, span):
-    """A step that sends a part of a datagram. With MF but where the part reaches its end."""
-    packet = scenario.datagrams[name]
+class Datagram:
+    """A packet to be sent in fragments; answer: what is sent answers it."""
+
+    def __init__(self, text):
+        word, _, rest = text.partition(' ')
+        self.answer = word == 'answer'
+        self.packet = Packet(rest if self.answer else text)
+
+    def __str__(self):
+        return f'answer {self.packet}' if self.answer else str(self.packet)
+
+
+def part_of(packet, span, first_ident):
+    """The bytes of a part of a packet. With MF but where the part reaches its end."""
     begin, _, end = span.partition('-')
     whole = build.transport(packet)
     first, last = int(begin), int(end) if end else len(whole)
     more, part = last < len(whole), whole[first:last]
-    ident = scenario.first_ident + packet.get('ipid', 1) & 0xFFFF
-    if packet.v6:
-        word = first | (IP6_MORE if more else 0)
-        head = bytes([packet.protocol, 0]) + word.to_bytes(2, 'big') + ident.to_bytes(4, 'big')
-        data = build.ip6_packet(packet, head + part, build.EXTENSIONS['fragment'])
+    ident = first_ident + packet.get('ipid', 1) & 0xFFFF
+    if not packet.v6:
+        return build.ip4_packet(packet, part, first // 8 | (IP4_MORE if more else 0), ident)
+    word = first | (IP6_MORE if more else 0)
+    head = bytes([packet.protocol, 0]) + word.to_bytes(2, 'big') + ident.to_bytes(4, 'big')
+    return build.ip6_packet(packet, head + part, build.EXTENSIONS['fragment'])
+
+
+class AnsweringPart(Answering):
+    """A part of an answer."""
+
+    def sent(self, entries):
+        packet = super().sent(entries).packet
+        return Step(packet, self.after, data=part_of(packet, self.part[1], self.first_ident))
+
+
+def fragment(scenario, name, span):
+    """A step that sends a part of a datagram."""
+    one, text = scenario.datagrams[name], f'fragment {name} {span}'
+    if one.answer:
+        step = AnsweringPart(one.packet, text=text)
+        step.first_ident = scenario.first_ident
     else:
-        data = build.ip4_packet(packet, part, first // 8 | (IP4_MORE if more else 0), ident)
-    step = Step(packet, text=f'fragment {name} {span}', data=data)
+        step = Step(one.packet, text=text,
+                    data=part_of(one.packet, span, scenario.first_ident))
     step.part = name, span
     return step
 
@@ -256,8 +299,6 @@ class Reader:
                 now.knobs[key] = value
             case 'rule':
                 now.rules.append(tuple(rest.split(' ', 1)))
-            case 'needs':
-                now.needs.append(rest)
             case 'address':
                 now.addresses.append(rest)
             case 'free':
@@ -266,7 +307,7 @@ class Reader:
                 now.invalid = {'pass': 'pass', 'drop': 'drop'}[rest]
             case 'datagram':
                 name, _, packet = rest.partition(' ')
-                now.datagrams[name] = Packet(packet)
+                now.datagrams[name] = Datagram(packet)
             case _:
                 return False
         return True

@@ -100,8 +100,7 @@ def sluice_events(sluice, scenarios):
             at[now] = vlan - 1, n
             arrivals[step.side].append(
                 (now, replay.frame(vlan, build.ethertype(step.packet), step.data)))
-        now += replay.GAP
-    commands = [(min(at), 'conntrack events'), (now, 'conntrack events')]
+    commands = [(min(at), 'conntrack events'), (now + replay.STEP, 'conntrack events')]
     with tempfile.TemporaryDirectory(prefix='sluice-oracle-') as tmp:
         path = pathlib.Path(tmp)
         (path / 'conf').write_text(replay.config(scenarios))
@@ -132,7 +131,7 @@ def news(steps):
 
 
 def suitable(s):
-    return not (s.rules or s.needs or s.knobs or s.datagrams or any(
+    return not (s.rules or s.knobs or s.datagrams or any(
         step.differs or step.after for step in s.steps))
 
 

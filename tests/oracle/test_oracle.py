@@ -179,6 +179,6 @@ def test_reassembly(family):
     whole = read(f'{family} data=2000 ipid=7').steps[0].data[-2008:]
     sent = [('out', step.data) for step in one.steps]
     for some in (sent, sent[::-1], sent[:2] + sent):
-        (side, found), *none = reassembly.datagrams(some)
-        assert (side, found[-2008:], none) == ('out', whole, [])
+        (side, found, in_fragments), *none = reassembly.datagrams(some)
+        assert (side, found[-2008:], in_fragments, none) == ('out', whole, True, [])
     assert reassembly.datagrams(sent[:2]) == reassembly.datagrams(sent[1:]) == []
