@@ -67,11 +67,11 @@ struct datapath {
 void datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n,
 	struct sl_now now);
 
-/* Once per poll: destroys connections and drops fragments whose time is over, some at a time. */
+/* Once per poll: destroys connections and drops what has waited too long, some at a time. */
 void datapath_sweep(struct worker *w, bool idle, struct sl_now now);
 
-/* Drops all fragments whose time is over, where time jumps (replay). */
-void datapath_sweep_fragments(struct worker *w, struct sl_now now);
+/* Drops all packets that have waited too long, where time jumps (replay). */
+void datapath_sweep_waiting(struct worker *w, struct sl_now now);
 
 /* Sends what is in the transmit buffers; what a port does not take is dropped (SL_DROP_TX_FULL). */
 void datapath_flush(struct worker *w);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fragments in the packet path: they wait in the table of lib/packet until their datagram is whole,
- * which is then tracked as one packet. And the sweep of what has waited too long.
+ * which is then tracked as one packet. And the sweep of all that has waited too long.
  */
 #include "datapath_rules.h"
 
 #include "frag.h"
 #include "link.h"
+#include "neighbour.h"
 #include "parse.h"
 #include "trace.h"
 
@@ -106,12 +107,15 @@ datapath_sweep(struct worker *w, bool idle, struct sl_now now)
 	w->now = now;
 	ct_sweep(w->ct, idle, now);
 	frag_sweep(w->gw->frag, now, &sink);
+	neighbour_sweep(w);
 }
 
 void
-datapath_sweep_fragments(struct worker *w, struct sl_now now)
+datapath_sweep_waiting(struct worker *w, struct sl_now now)
 {
 	const struct frag_sink sink = {.lost = fragments_lost, .arg = w};
 
+	w->now = now;
 	frag_sweep_all(w->gw->frag, now, &sink);
+	neighbour_sweep(w);
 }

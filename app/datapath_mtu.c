@@ -108,7 +108,8 @@ datapath_fragment(struct worker *w, struct pkt *p)
 	uint16_t l2_len = (uint16_t)(RTE_ETHER_HDR_LEN + p->n_tags * RTE_VLAN_HLEN);
 	struct rte_mbuf *piece[PIECES_MAX], *m = p->mbuf;
 	uint8_t l2[RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN];
-	uint32_t mtu = p->late ? datapath_nat64_piece() : p->out->mtu;
+	bool late = p->late & PKT_LATE_HEADER;
+	uint32_t mtu = late ? datapath_nat64_piece() : p->out->mtu;
 	struct pkt part = *p;
 	int n = -1, i;
 
@@ -122,7 +123,7 @@ datapath_fragment(struct worker *w, struct pkt *p)
 	for (i = 0; i < n; i++) {
 		part.mbuf = piece[i];
 		if (finish_piece(piece[i], l2, l2_len) &&
-			(!p->late || datapath_nat64_header(&part, l2_len))) {
+			(!late || datapath_nat64_header(&part, l2_len))) {
 			datapath_emit_frame(w, &part);
 		} else {
 			datapath_drop(w, &part, SL_DROP_TX_HEADROOM);

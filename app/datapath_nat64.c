@@ -179,8 +179,6 @@ translate_packet(struct worker *w, struct pkt *p, const struct nat64_target *tar
 		return;
 	if (unlikely(!station_write(w, p) || !nat64_rewrite(thread_of(w), p, target, whole)))
 		datapath_drop(w, p, p->reason);
-	else if (!whole)
-		p->flags |= PKT_DATAGRAM;
 }
 
 void
@@ -250,7 +248,7 @@ datapath_nat64_emit(struct worker *w, struct pkt *p)
 		rte_pktmbuf_free(p->mbuf);
 		return;
 	}
-	p->late = false;
+	p->late &= (uint8_t)~PKT_LATE_HEADER;
 	if (!to6 && rte_be_to_cpu_16(header4(p, l3_off)->total_length) > p->out->mtu)
 		datapath_fragment(w, p);
 	else

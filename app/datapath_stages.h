@@ -43,7 +43,7 @@ void datapath_fragment(struct worker *w, struct pkt *p);
 /* Translates a tracked packet of a NAT64 connection, or drops it. */
 void datapath_nat64(struct worker *w, struct pkt *p);
 
-/* With pkt.late: gives p->mbuf, one frame of what is translated, the header that it is to have, and
+/* With PKT_LATE_HEADER: gives p->mbuf, one frame of what is translated, the header that it is to have, and
  * sends it, in pieces where it must. p->mbuf is gone then. */
 void datapath_nat64_emit(struct worker *w, struct pkt *p);
 

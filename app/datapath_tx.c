@@ -12,6 +12,7 @@
 #include "frag.h"
 #include "link.h"
 #include "port.h"
+#include "station.h"
 
 #define TAG_LEN 4u
 
@@ -151,11 +152,13 @@ datapath_send(struct worker *w, struct netns *ns, const struct link *link, struc
 void
 datapath_emit_frame(struct worker *w, struct pkt *p)
 {
-	if (likely(retag(p))) {
-		transmit(w, buffer_of(w, p->out->port), p->ns, p->mbuf);
-	} else {
+	if (unlikely(!retag(p))) {
 		datapath_drop(w, p, SL_DROP_TX_HEADROOM);
 		rte_pktmbuf_free(p->mbuf);
+	} else if (unlikely(p->late & PKT_LATE_STATION)) {
+		station_wait(w, p);
+	} else {
+		transmit(w, buffer_of(w, p->out->port), p->ns, p->mbuf);
 	}
 }
 
@@ -200,7 +203,7 @@ emit_fragments(struct worker *w, const struct pkt *datagram)
 		p.tpid = tags.tpid;
 		p.outer_tci = tags.outer_tci;
 		p.inner_tci = tags.inner_tci;
-		if (unlikely(p.late))
+		if (unlikely(p.late & PKT_LATE_HEADER))
 			datapath_nat64_emit(w, &p);
 		else if (unlikely(too_long(&p, frame_ip_len(&p))))
 			datapath_fragment(w, &p);
@@ -208,6 +211,17 @@ emit_fragments(struct worker *w, const struct pkt *datagram)
 			datapath_emit_frame(w, &p);
 	}
 	frag_train_free(datagram->train);
+}
+
+static void
+emit_late(struct worker *w, struct pkt *p)
+{
+	if (p->late & PKT_LATE_HEADER)
+		datapath_nat64_emit(w, p);
+	else if (too_long(p, p->ip_bytes))
+		datapath_fragment(w, p);
+	else
+		datapath_emit_frame(w, p);
 }
 
 #define NOT_AS_IT_IS (PKT_DROPPED | PKT_DATAGRAM)
@@ -233,7 +247,7 @@ datapath_emit(struct worker *w, unsigned int n)
 			if (p->train != NULL)
 				emit_fragments(w, p);
 			else if (!(p->flags & PKT_DROPPED))
-				datapath_nat64_emit(w, p);
+				emit_late(w, p);
 			else
 				freed[n_freed++] = p->mbuf;
 			continue;

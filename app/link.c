@@ -11,6 +11,7 @@
 #include "err.h"
 #include "link_address.h"
 #include "name.h"
+#include "neighbour.h"
 #include "own.h"
 
 #define VLAN_MAX 4094u
@@ -270,9 +271,10 @@ fail:
 
 /* Workers do not find the link any more; it stays in its namespace's list. */
 static void
-link_detach(struct link *l)
+link_detach(struct gateway *gw, struct link *l)
 {
 	map_remove(l);
+	neighbours_link_gone(gw->neighbours, l);
 	if (l->peer != NULL)
 		sl_rcu_publish(&l->peer->peer, NULL);
 	l->port->n_links--;
@@ -319,7 +321,7 @@ link_delete(struct gateway *gw, const char *netns, const char *name, struct sl_e
 	}
 	if (l == NULL)
 		return sl_refuse(err, ENOENT, "no link %s", sl_shown(name, shown));
-	link_detach(l);
+	link_detach(gw, l);
 	if (link_first(l->ns) == l) {
 		l->ns->app = l->next;
 	} else {
@@ -339,10 +341,9 @@ link_detach_netns(struct gateway *gw, struct netns *const ns[], unsigned int n)
 	struct link *l;
 	unsigned int i;
 
-	(void)gw;
 	for (i = 0; i < n; i++) {
 		for (l = link_first(ns[i]); l != NULL; l = l->next)
-			link_detach(l);
+			link_detach(gw, l);
 	}
 }
 

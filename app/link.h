@@ -61,6 +61,9 @@ struct link {
 	/* written by control, read by workers */
 	struct link *peer; /* NULL: none; read with link_peer() */
 	struct link_address *addresses; /* link_address.h */
+	bool leaving;           /* no worker finds it any more */
+	/* written by workers (atomic) */
+	uint32_t waiting; /* frames that wait for its neighbours: neighbour_wait.c */
 	/* control only */
 	struct link *next; /* of the namespace's list */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "neighbour.h"
+/* The table, and who is asked for. What waits for an answer is neighbour_wait.c's. */
+#include "neighbour_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,36 +10,9 @@
 #include "datapath_stages.h"
 #include "err.h"
 #include "link_address.h"
-#include "lock.h"
 #include "neigh.h"
-#include "worker.h"
-
-#define SETS     1024u
-#define SET_SIZE 8u
 
 #define FRESH_MS 30000u /* since it was heard of; then it is asked again */
-#define ASK_MS   1000u
-#define ASKS_MAX 3u     /* without an answer: it is not where it was */
-
-struct neighbour {
-	uint32_t link; /* its id; 0: free */
-	uint8_t family;
-	uint8_t asks; /* since it was heard of */
-	bool known;
-	struct rte_ether_addr mac;
-	struct tuple_addr addr;
-	uint32_t heard_ms, asked_ms;
-};
-
-struct neighbour_set {
-	struct sl_lock lock;
-	struct neighbour n[SET_SIZE];
-};
-
-struct neighbours {
-	struct sl_hasher hasher;
-	struct neighbour_set set[SETS];
-};
 
 struct neighbours *
 neighbours_create(enum sl_hash_backend hash, uint64_t hash_seed, struct sl_err *err)
@@ -51,6 +25,7 @@ neighbours_create(enum sl_hash_backend hash, uint64_t hash_seed, struct sl_err *
 		return NULL;
 	}
 	memset(n, 0, sizeof(*n));
+	neighbour_wait_init(n);
 	if (sl_hasher_init(&n->hasher, hash, hash_seed) != 0) {
 		sl_refuse(err, ENOTSUP, "no random numbers, or not the hash that is asked for");
 		free(n);
@@ -62,45 +37,51 @@ neighbours_create(enum sl_hash_backend hash, uint64_t hash_seed, struct sl_err *
 void
 neighbours_destroy(struct neighbours *n)
 {
+	if (n != NULL)
+		neighbour_wait_free(n);
 	free(n);
 }
 
 /* ---- worker ---- */
 
-static struct neighbour_set *
-set_of(struct neighbours *n, const struct link *l, uint8_t family, const struct tuple_addr *addr)
+struct neighbour_set *
+neighbour_set_of(
+	struct neighbours *n, const struct link *l, uint8_t family, const struct tuple_addr *addr)
 {
 	const struct tuple key = {.scope = l->id, .family = family, .src = *addr};
 
-	return &n->set[sl_hash(&n->hasher, &key) % SETS];
+	return &n->set[sl_hash(&n->hasher, &key) % NEIGHBOUR_SETS];
 }
 
-static struct neighbour *
-search(struct neighbour_set *s, const struct link *l, uint8_t family,
+struct neighbour *
+neighbour_search(struct neighbour_set *s, const struct link *l, uint8_t family,
 	const struct tuple_addr *addr)
 {
 	struct neighbour *n;
 
-	for (n = s->n; n < s->n + SET_SIZE; n++)
+	for (n = s->n; n < s->n + NEIGHBOUR_SET_SIZE; n++)
 		if (n->link == l->id && n->family == family &&
 			memcmp(&n->addr, addr, sizeof(n->addr)) == 0)
 			return n;
 	return NULL;
 }
 
-/* Whose place a new one takes: a free one, else the one that was not heard of for longest, those of
- * the same link first, so that no namespace's neighbours go for another's. */
+/*
+ * Whose place a new one takes: a free one, else the one that was not heard of for longest, those of
+ * the same link first, so that no namespace's neighbours go for another's; one that frames wait for
+ * only where they wait for all.
+ */
 static struct neighbour *
 victim(struct neighbour_set *s, const struct link *l, uint32_t now_ms)
 {
 	struct neighbour *n, *best = s->n;
 	uint64_t age, best_age = 0;
 
-	for (n = s->n; n < s->n + SET_SIZE; n++) {
+	for (n = s->n; n < s->n + NEIGHBOUR_SET_SIZE; n++) {
 		if (n->link == 0)
 			return n;
-		age = (uint64_t)(n->link == l->id) << 33 | (uint64_t)!n->known << 32 |
-		      (uint32_t)(now_ms - n->heard_ms);
+		age = (uint64_t)(n->queue.n == 0) << 34 | (uint64_t)(n->link == l->id) << 33 |
+		      (uint64_t)!n->known << 32 | neighbour_age(now_ms, n->heard_ms);
 		if (age > best_age) {
 			best = n;
 			best_age = age;
@@ -113,11 +94,11 @@ victim(struct neighbour_set *s, const struct link *l, uint32_t now_ms)
 static bool
 due(struct neighbour *n, uint32_t now_ms)
 {
-	if (n->known && now_ms - n->heard_ms < FRESH_MS)
+	if (n->known && neighbour_age(now_ms, n->heard_ms) < FRESH_MS)
 		return false;
-	if (n->asks > 0 && now_ms - n->asked_ms < ASK_MS)
+	if (n->asks > 0 && neighbour_age(now_ms, n->asked_ms) < NEIGHBOUR_ASK_MS)
 		return false;
-	if (n->asks >= ASKS_MAX)
+	if (n->asks >= NEIGHBOUR_ASKS)
 		n->known = false;
 	else
 		n->asks++;
@@ -125,8 +106,8 @@ due(struct neighbour *n, uint32_t now_ms)
 	return true;
 }
 
-static void
-ask(struct worker *w, struct link *l, uint8_t family, const struct tuple_addr *addr)
+void
+neighbour_ask(struct worker *w, struct link *l, uint8_t family, const struct tuple_addr *addr)
 {
 	const struct link_address *from = link_address(l, family, addr);
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->gw->pool);
@@ -139,18 +120,20 @@ ask(struct worker *w, struct link *l, uint8_t family, const struct tuple_addr *a
 		rte_pktmbuf_free(m);
 }
 
-bool
+enum neighbour_state
 neighbour_find(struct worker *w, struct link *l, uint8_t family, const struct tuple_addr *addr,
 	struct rte_ether_addr *mac)
 {
-	struct neighbour_set *s = set_of(w->gw->neighbours, l, family, addr);
+	struct neighbour_set *s = neighbour_set_of(w->gw->neighbours, l, family, addr);
 	bool on_link = link_on_link(l, family, addr) >= 0, known, asks = false;
+	struct neighbour_queue evicted = {.n = 0};
 	struct neighbour *n;
 
 	sl_lock(&s->lock);
-	n = search(s, l, family, addr);
+	n = neighbour_search(s, l, family, addr);
 	if (n == NULL && on_link) {
 		n = victim(s, l, w->now.ms);
+		neighbour_wait_take(w->gw->neighbours, s, n, &evicted);
 		*n = (struct neighbour){.link = l->id, .family = family, .addr = *addr,
 			.heard_ms = w->now.ms};
 	}
@@ -160,40 +143,31 @@ neighbour_find(struct worker *w, struct link *l, uint8_t family, const struct tu
 	if (known)
 		*mac = n->mac;
 	sl_unlock(&s->lock);
+	neighbour_wait_drop(w, &evicted, SL_DROP_NEIGHBOUR_QUEUE);
 	if (asks)
-		ask(w, l, family, addr);
-	return known;
-}
-
-bool
-neighbour_known(
-	struct worker *w, const struct link *l, uint8_t family, const struct tuple_addr *addr)
-{
-	struct neighbour_set *s = set_of(w->gw->neighbours, l, family, addr);
-	const struct neighbour *n;
-	bool known;
-
-	sl_lock(&s->lock);
-	n = search(s, l, family, addr);
-	known = n != NULL && n->known;
-	sl_unlock(&s->lock);
-	return known;
+		neighbour_ask(w, l, family, addr);
+	if (known)
+		return NEIGHBOUR_KNOWN;
+	return on_link ? NEIGHBOUR_ASKED : NEIGHBOUR_NONE;
 }
 
 void
 neighbour_heard(struct worker *w, const struct link *l, uint8_t family,
 	const struct tuple_addr *addr, const struct rte_ether_addr *mac)
 {
-	struct neighbour_set *s = set_of(w->gw->neighbours, l, family, addr);
+	struct neighbour_set *s = neighbour_set_of(w->gw->neighbours, l, family, addr);
+	struct neighbour_queue waited = {.n = 0};
 	struct neighbour *n;
 
 	sl_lock(&s->lock);
-	n = search(s, l, family, addr);
+	n = neighbour_search(s, l, family, addr);
 	if (n != NULL) {
 		n->mac = *mac;
 		n->known = true;
 		n->asks = 0;
 		n->heard_ms = w->now.ms;
+		neighbour_wait_take(w->gw->neighbours, s, n, &waited);
 	}
 	sl_unlock(&s->lock);
+	neighbour_wait_send(w, l, &waited, mac);
 }

@@ -8,6 +8,8 @@
  * held for the look at its entries only; it is taken when a connection is admitted, not for its
  * later packets. What is in the table are addresses that something was translated to, so its use
  * follows from the configuration, not from traffic.
+ *
+ * A frame for a neighbour that was asked for waits for the answer (neighbour_wait.c).
  */
 #ifndef NEIGHBOUR_H
 #define NEIGHBOUR_H
@@ -20,8 +22,14 @@
 #include "hash.h"
 #include "tuple.h"
 
+/* Frames that may wait: for one neighbour, of which the newest stay; of one link; and of all. */
+#define NEIGHBOUR_WAIT_HOST 8u
+#define NEIGHBOUR_WAIT_LINK 64u
+#define NEIGHBOUR_WAIT_ALL  1024u
+
 struct link;
 struct neighbours;
+struct rte_mbuf;
 struct sl_err;
 struct worker;
 
@@ -30,18 +38,34 @@ struct neighbours *neighbours_create(
 	enum sl_hash_backend hash, uint64_t hash_seed, struct sl_err *err);
 void neighbours_destroy(struct neighbours *n); /* takes NULL */
 
+/* Control: workers find the link no more, and it is freed after a grace period that has not begun
+ * yet. What waits for its neighbours is dropped. */
+void neighbours_link_gone(struct neighbours *n, struct link *l);
+
 /* ---- worker ---- */
+
+enum neighbour_state {
+	NEIGHBOUR_KNOWN,
+	NEIGHBOUR_ASKED, /* it is not known, but its link should have it: see neighbour_wait() */
+	NEIGHBOUR_NONE,  /* it is not known, and in no network of the link */
+};
 
 /*
  * Where a host of the link is. One that is not known, or was not heard of for long, is asked for,
- * once a second at most, when the link has an address whose prefix it is in. False: not known.
+ * once a second at most, when the link has an address whose prefix it is in.
  */
-bool neighbour_find(struct worker *w, struct link *l, uint8_t family,
+enum neighbour_state neighbour_find(struct worker *w, struct link *l, uint8_t family,
 	const struct tuple_addr *addr, struct rte_ether_addr *mac);
 
-/* The same without asking. */
-bool neighbour_known(
-	struct worker *w, const struct link *l, uint8_t family, const struct tuple_addr *addr);
+/*
+ * Sends a whole frame, which lacks but its destination, to a host that was asked for, when it
+ * answers; at once, if it has. Takes m: one that can not wait, or waits in vain, is dropped.
+ */
+void neighbour_wait(struct worker *w, struct link *l, uint8_t family,
+	const struct tuple_addr *addr, struct rte_mbuf *m);
+
+/* Now and then: asks again, and drops what has waited too long. */
+void neighbour_sweep(struct worker *w);
 
 /* A host has answered; of one that nobody has asked for nothing is kept. */
 void neighbour_heard(struct worker *w, const struct link *l, uint8_t family,

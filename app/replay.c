@@ -165,7 +165,7 @@ sweep(uint64_t polls, bool idle)
 	ct_stats(ct, replay.worker->index, &stats);
 	replay.worker->now = replay.now;
 	end = stats.swept + pool.end;
-	datapath_sweep_fragments(replay.worker, replay.now);
+	datapath_sweep_waiting(replay.worker, replay.now);
 	for (; polls > 0 && stats.swept < end; polls--) {
 		before = stats.swept;
 		ct_sweep(replay.worker->ct, idle, replay.now);

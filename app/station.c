@@ -6,6 +6,7 @@
 #include "station.h"
 
 #include <rte_ether.h>
+#include <rte_ip.h>
 #include <rte_mbuf.h>
 
 #include "link_address.h"
@@ -51,12 +52,15 @@ to_gateway(const struct pkt *p)
 	return rte_is_same_ether_addr(&frame_of(p)->dst_addr, &p->in->mac);
 }
 
-static bool
-find(struct worker *w, struct pkt *p, struct link *out, const struct tuple *to,
-	struct rte_ether_addr *mac)
+static enum neighbour_state
+find(struct worker *w, struct link *out, const struct tuple *to, struct rte_ether_addr *mac)
 {
-	if (out != NULL && neighbour_find(w, out, to->family, &to->src, mac))
-		return true;
+	return out != NULL ? neighbour_find(w, out, to->family, &to->src, mac) : NEIGHBOUR_NONE;
+}
+
+static bool
+unknown(struct pkt *p)
+{
 	p->reason = SL_DROP_NEIGHBOUR_UNKNOWN;
 	return false;
 }
@@ -68,9 +72,9 @@ static bool
 is_neighbour(struct worker *w, struct pkt *p, struct link *peer, const struct tuple *to)
 {
 	struct rte_ether_addr mac;
-	bool here = neighbour_find(w, p->in, to->family, &to->src, &mac);
+	bool here = find(w, p->in, to, &mac) == NEIGHBOUR_KNOWN;
 
-	return here && !neighbour_find(w, peer, to->family, &to->src, &mac);
+	return here && find(w, peer, to, &mac) != NEIGHBOUR_KNOWN;
 }
 
 static bool
@@ -99,9 +103,23 @@ station_egress(struct worker *w, struct pkt *p)
 	return p->in;
 }
 
+/* Either link may have the destination, and nobody has answered: what is committed now could not
+ * turn round later. */
+static bool
+undecided(const struct pkt *p)
+{
+	const struct tuple *to = &p->ct->reply.tuple;
+	const struct link *peer = link_peer(p->in);
+	int here = link_on_link(p->in, to->family, &to->src);
+
+	return p->ct->status & CT_DST_NAT && !(p->ct->status & CT_HAIRPIN) && peer != NULL &&
+	       here >= 0 && here == link_on_link(peer, to->family, &to->src);
+}
+
 bool
 station_admit(struct worker *w, struct pkt *p)
 {
+	enum neighbour_state state;
 	struct rte_ether_addr mac;
 
 	write_end(p->ct, CT_ORIGINAL, &frame_of(p)->src_addr);
@@ -109,30 +127,60 @@ station_admit(struct worker *w, struct pkt *p)
 		return true;
 	if (read_end(p->ct, CT_REPLY, &mac))
 		return true;
-	if (!find(w, p, station_out(p), &p->ct->reply.tuple, &mac))
-		return false;
-	write_end(p->ct, CT_REPLY, &mac);
+	state = find(w, station_out(p), &p->ct->reply.tuple, &mac);
+	if (state == NEIGHBOUR_KNOWN)
+		write_end(p->ct, CT_REPLY, &mac);
+	else if (state == NEIGHBOUR_NONE || undecided(p))
+		return unknown(p);
 	return true;
 }
 
 /* ---- every packet ---- */
+
+/* The connection keeps where one of its ends is. */
+static void
+keep(struct pkt *p, unsigned int dir, const struct rte_ether_addr *mac)
+{
+	struct ct_entry *e = p->ct;
+
+	sl_lock(&e->lock);
+	if (__atomic_load_n(&e->life, __ATOMIC_RELAXED) == CT_LIVE &&
+		__atomic_load_n(&e->gen, __ATOMIC_RELAXED) == p->ct_gen)
+		write_end(e, dir, mac);
+	sl_unlock(&e->lock);
+}
 
 /* The first answer says where the responder is. */
 static void
 learn(struct pkt *p)
 {
 	const struct rte_ether_addr *from = &frame_of(p)->src_addr;
-	struct ct_entry *e = p->ct;
 	struct rte_ether_addr known;
 
-	if (likely(read_end(e, CT_REPLY, &known)) || p->flags & PKT_ICMP_ERROR ||
+	if (likely(read_end(p->ct, CT_REPLY, &known)) || p->flags & PKT_ICMP_ERROR ||
 		!rte_is_unicast_ether_addr(from))
 		return;
-	sl_lock(&e->lock);
-	if (__atomic_load_n(&e->life, __ATOMIC_RELAXED) == CT_LIVE &&
-		__atomic_load_n(&e->gen, __ATOMIC_RELAXED) == p->ct_gen)
-		write_end(e, CT_REPLY, from);
-	sl_unlock(&e->lock);
+	keep(p, CT_REPLY, from);
+}
+
+/* The end that the packet goes to is not known to the connection. */
+static __rte_noinline bool
+write_found(struct worker *w, struct pkt *p)
+{
+	struct tuple to = *ct_tuple(p->ct, p->ct_dir ^ 1u);
+	struct rte_ether_addr mac;
+
+	switch (find(w, p->out, &to, &mac)) {
+	case NEIGHBOUR_KNOWN:
+		keep(p, p->ct_dir ^ 1u, &mac);
+		frame_of(p)->dst_addr = mac;
+		return true;
+	case NEIGHBOUR_ASKED:
+		p->late |= PKT_LATE_STATION;
+		return true;
+	default:
+		return unknown(p);
+	}
 }
 
 UNLOCKED bool
@@ -142,21 +190,38 @@ station_write(struct worker *w, struct pkt *p)
 	bool answer = p->ct_dir == CT_REPLY && status & (CT_SRC_NAT | CT_DST_NAT);
 	bool must = status & CT_HAIRPIN || to_gateway(p);
 	struct rte_ether_addr mac;
-	struct tuple to;
 
 	if (answer)
 		learn(p);
 	if (!must && !answer)
 		return true;
-	if (unlikely(!read_end(p->ct, p->ct_dir ^ 1u, &mac))) {
-		to = *ct_tuple(p->ct, p->ct_dir ^ 1u);
-		if (!must)
-			return true;
-		if (!find(w, p, p->out, &to, &mac))
-			return false;
-	}
-	frame_of(p)->dst_addr = mac;
+	if (likely(read_end(p->ct, p->ct_dir ^ 1u, &mac)))
+		frame_of(p)->dst_addr = mac;
+	else if (must && !write_found(w, p))
+		return false;
 	if (status & CT_HAIRPIN)
 		frame_of(p)->src_addr = p->in->mac;
 	return true;
+}
+
+void
+station_wait(struct worker *w, struct pkt *p)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(p->mbuf, const uint8_t *);
+	uint32_t at = 2 * RTE_ETHER_ADDR_LEN;
+	struct tuple_addr to = {.w = {0}};
+	rte_be16_t type;
+
+	for (;; at += RTE_VLAN_HLEN) {
+		memcpy(&type, frame + at, sizeof(type));
+		if (type != RTE_BE16(RTE_ETHER_TYPE_VLAN) && type != RTE_BE16(RTE_ETHER_TYPE_QINQ))
+			break;
+	}
+	at += (uint32_t)sizeof(type);
+	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
+		memcpy(&to, frame + at + offsetof(struct rte_ipv4_hdr, dst_addr), 4);
+	else
+		memcpy(&to, frame + at + offsetof(struct rte_ipv6_hdr, dst_addr), sizeof(to));
+	neighbour_wait(w, p->out, type == RTE_BE16(RTE_ETHER_TYPE_IPV4) ? TUPLE_IPV4 : TUPLE_IPV6,
+		&to, p->mbuf);
 }

@@ -6,7 +6,7 @@
  *
  * A connection keeps where both its ends are, as it was seen first (nat_slot.end): the originator
  * by the frame that opened it, the responder by its first answer, or by the neighbour table when it
- * is needed before that.
+ * is needed before that; a packet waits until that has it.
  */
 #ifndef STATION_H
 #define STATION_H
@@ -28,12 +28,17 @@ struct worker;
 struct link *station_egress(struct worker *w, struct pkt *p);
 
 /* Before the embryo is committed: keeps where its originator is, and finds the responder if neither
- * the packet names it itself nor the entry does. False: not found, or not yet; pkt.reason is set.
- * */
+ * the packet names it itself nor the entry does, or asks for it. False: it is in no network of the
+ * link, or it may be on either one and has not answered; pkt.reason is set. */
 bool station_admit(struct worker *w, struct pkt *p);
 
-/* Before the packet is rewritten: who it goes to. False, with pkt.reason: that is not known. */
+/* Before the packet is rewritten: who it goes to; with PKT_LATE_STATION that is still asked for.
+ * False, with pkt.reason: that is not known. */
 bool station_write(struct worker *w, struct pkt *p);
+
+/* With PKT_LATE_STATION: p->mbuf, a whole frame, leaves when its station is known. Takes p->mbuf.
+ */
+void station_wait(struct worker *w, struct pkt *p);
 
 /* Where a packet of a known connection leaves. */
 static inline struct link *

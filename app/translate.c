@@ -239,5 +239,7 @@ translate_burst(struct worker *w, struct pkt *p, unsigned int n)
 			datapath_nat64(w, p);
 		else if (unlikely(!station_write(w, p) || !nat_rewrite(t, p)))
 			datapath_drop(w, p, p->reason);
+		if (unlikely(p->late))
+			p->flags |= PKT_DATAGRAM;
 	}
 }

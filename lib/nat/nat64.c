@@ -93,7 +93,7 @@ nat64_rewrite(struct nat_thread *t, struct pkt *p, const struct nat64_target *ta
 	p->tuple = target->to;
 	if (likely(whole))
 		return rewrite_whole(t, p);
-	p->late = true;
+	p->late |= PKT_LATE_HEADER;
 	p->frag_id = 0;
 	if (p->tuple.family == TUPLE_IPV4)
 		p->frag_id = nat_ip_id(t->nat, &p->tuple);

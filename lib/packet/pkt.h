@@ -81,9 +81,7 @@ struct pkt {
 	uint8_t ct_state_new;
 	union {
 		bool frag_more; /* PKT_FRAGMENT: the M bit */
-		bool late;      /* behind translation: the tuple is that of the packet as it is to
-				 * be; of the IP version of it each frame gets its header as it
-				 * leaves */
+		uint8_t late;   /* behind translation, with PKT_DATAGRAM: PKT_LATE_… */
 	};
 	uint32_t ct_ref;      /* conntrack's own, between the stages of a lookup */
 	uint16_t frag_off;    /* PKT_FRAGMENT: in bytes */
@@ -105,6 +103,10 @@ struct pkt {
 	uint32_t mark;         /* nft's meta mark */
 	uint32_t ct_verdict;   /* with rules: what the entry kept when it was tracked, or CT_OLD */
 } __rte_cache_aligned;
+
+/* pkt.late: what a frame gets as it leaves */
+#define PKT_LATE_HEADER  0x01 /* a header of the other IP version, that of the tuple */
+#define PKT_LATE_STATION 0x02 /* its destination, when the neighbour has answered */
 
 #define PKT_TCP_FIN 0x01
 #define PKT_TCP_SYN 0x02

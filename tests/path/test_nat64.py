@@ -329,9 +329,11 @@ def test_hairpin_on_one_link(wire, four):
              'netns add T1\n')
     asked = raw(Ether(src=gw, dst='ff:ff:ff:ff:ff:ff')
                 / ARP(op=1, hwsrc=gw, psrc='192.0.2.1', pdst=S4.addr))
-    c.at(0).inside(udp(FORTH), drop='neighbour-unknown', back=[asked])
+    out = four(udp(P(5000) > S4(53)))
+    c.at(0).inside(udp(FORTH), back=[asked])
     c.at(.1).inside(raw(Ether(src=mac, dst=gw)
-                        / ARP(op=2, hwsrc=mac, psrc=S4.addr, hwdst=gw, pdst='192.0.2.1')), back=[])
+                        / ARP(op=2, hwsrc=mac, psrc=S4.addr, hwdst=gw, pdst='192.0.2.1')),
+                    back=[raw(Ether(src=gw, dst=mac) / IP(out[14:]))])
     out = four(udp(P(5000) > S4(53)))
     c.at(1).inside(udp(FORTH), back=[raw(Ether(src=gw, dst=mac) / IP(out[14:]))])
     back = hop(udp(S(53) > A(5000)))

@@ -5,6 +5,7 @@ import pytest
 from scapy.all import ARP, Ether, raw
 
 from fragments import cut
+from harness import entry
 from packets import A, B, S, Host, icmp_error, l3, tcp, udp
 
 P, V = Host('203.0.113.1'), Host('203.0.113.80')
@@ -52,10 +53,11 @@ def leaves(c, at, port, frame):
     c.departures.append((c.at(at).ns, port, frame))
 
 
-def introduce(c, first, at=0):
-    """A first frame for B from inside, which is not known yet: it is asked for, and answers."""
-    c.at(at).inside(first, drop='neighbour-unknown', back=[who_has(GW_IN, IN, B.addr)])
-    c.at(at + .01).inside(is_at(MAC[B], B.addr, GW_IN, IN), back=[])
+def introduce(c, first, becomes, at=0):
+    """A first frame for B from inside, which is not known yet: it is asked for, and when it answers
+    the frame goes on."""
+    c.at(at).inside(first, back=[who_has(GW_IN, IN, B.addr)])
+    c.at(at + .01).inside(is_at(MAC[B], B.addr, GW_IN, IN), back=[becomes])
 
 
 def test_answers_go_to_the_station_that_asked(wire):
@@ -98,11 +100,12 @@ def test_who_sends_to_the_gateway_reaches_the_host(wire):
     syn = via(MAC[S], GW_OUT, tcp(S(4000) > V(80), 'S', 1))
     c.at(0).outside(who_has(MAC[S], S.addr, V.addr),
                     back=[is_at(GW_OUT, V.addr, MAC[S], S.addr)])
-    c.at(1).outside(syn, drop='neighbour-unknown')
-    leaves(c, 1, 'in', who_has(GW_IN, IN, B.addr))
-    c.at(1.5).entries()
-    c.at(2).inside(is_at(MAC[B], B.addr, GW_IN, IN), back=[])
-    c.at(3).outside(syn, becomes=via(MAC[S], MAC[B], tcp(S(4000) > B(80), 'S', 1)))
+    c.at(1).outside(syn, becomes=who_has(GW_IN, IN, B.addr))
+    c.at(1.5).entries(entry(S(4000) > V(80), 'tcp', unreplied=True,
+                            reply={'src': B.addr, 'sport': 80}))
+    through = via(MAC[S], MAC[B], tcp(S(4000) > B(80), 'S', 1))
+    c.at(1.9).inside(is_at(MAC[B], B.addr, GW_IN, IN), back=[through])
+    c.at(3).outside(syn, becomes=through)
     c.at(4).inside(via(MAC[B], ROUTER, tcp(B(80) > S(4000), 'SA', 7, 2)),
                    becomes=via(MAC[B], MAC[S], tcp(V(80) > S(4000), 'SA', 7, 2)))
     c.at(5).outside(via(MAC[S], GW_OUT, tcp(S(4000) > V(80), 'A', 2, 8)),
@@ -138,8 +141,9 @@ def test_addresses_of_rules_are_asked_for_on_their_link(wire):
 def test_b28a_an_inside_server_by_its_public_address(wire):
     c = wire(MASQUERADE, FORWARD)
     syn = via(MAC[A], ROUTER, tcp(A(40000) > V(80), 'S', 1000))
-    introduce(c, syn)
-    c.at(1).inside(syn, back=[via(GW_IN, MAC[B], tcp(P(40000) > B(80), 'S', 1000))])
+    through = via(GW_IN, MAC[B], tcp(P(40000) > B(80), 'S', 1000))
+    introduce(c, syn, through)
+    c.at(1).inside(syn, back=[through])
     c.at(2).inside(via(MAC[B], ROUTER, tcp(B(80) > P(40000), 'SA', 5000, 1001)),
                    back=[via(GW_IN, MAC[A], tcp(V(80) > A(40000), 'SA', 5000, 1001))])
     c.at(3).inside(via(MAC[A], ROUTER, tcp(A(40000) > V(80), 'PA', 1001, 5001, b'GET')),
@@ -151,8 +155,7 @@ def test_hairpin_by_a_rule_of_its_own_link(wire):
     """As written for netfilter: who comes from inside gets the inside address."""
     c = wire(FORWARD, 'rule add T1 postrouting oifname "inside" masquerade\n')
     syn = via(MAC[A], ROUTER, tcp(A(40000) > V(80), 'S', 1000))
-    introduce(c, syn)
-    c.at(1).inside(syn, back=[via(GW_IN, MAC[B], tcp(Host(IN)(40000) > B(80), 'S', 1000))])
+    introduce(c, syn, via(GW_IN, MAC[B], tcp(Host(IN)(40000) > B(80), 'S', 1000)))
     c.replay()
 
 
@@ -175,8 +178,7 @@ def test_b28b_no_mapping_ends_at_once(wire, to):
 def test_b28c_a_host_by_its_own_mapping(wire):
     c = wire(MASQUERADE, FORWARD_UDP)
     packet = via(MAC[B], ROUTER, udp(B(5000) > V(53)))
-    introduce(c, packet)
-    c.at(1).inside(packet, back=[via(GW_IN, MAC[B], udp(P(5000) > B(53)))])
+    introduce(c, packet, via(GW_IN, MAC[B], udp(P(5000) > B(53))))
     c.at(2).inside(via(MAC[B], ROUTER, udp(B(53) > P(5000))),
                    back=[via(GW_IN, MAC[B], udp(V(53) > B(5000)))])
     c.replay()
@@ -185,8 +187,7 @@ def test_b28c_a_host_by_its_own_mapping(wire):
 def test_b28d_an_error_about_a_hairpin(wire):
     c = wire(MASQUERADE, FORWARD_UDP)
     packet = via(MAC[A], ROUTER, udp(A(5000) > V(53)))
-    introduce(c, packet)
-    c.at(1).inside(packet, back=[via(GW_IN, MAC[B], udp(P(5000) > B(53)))])
+    introduce(c, packet, via(GW_IN, MAC[B], udp(P(5000) > B(53))))
     c.at(2).inside(via(MAC[B], ROUTER, icmp_error(B > P, 3, 3, l3(udp(P(5000) > B(53))))),
                    back=[via(GW_IN, MAC[A], icmp_error(V > A, 3, 3, l3(udp(A(5000) > V(53)))))])
     c.replay()

@@ -13,6 +13,7 @@
 #include "err.h"
 #include "link.h"
 #include "link_address.h"
+#include "neighbour.h"
 #include "prefix.h"
 
 static struct port ports[2] = {{.name = "p0"}, {.name = "p1", .index = 1}};
@@ -29,6 +30,13 @@ port_find(const struct gateway *gw, const char *name)
 			return &ports[i];
 	}
 	return NULL;
+}
+
+void
+neighbours_link_gone(struct neighbours *n, struct link *l)
+{
+	(void)n;
+	(void)l;
 }
 
 static int

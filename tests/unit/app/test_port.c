@@ -21,6 +21,7 @@
 #include "err.h"
 #include "generator.h"
 #include "link.h"
+#include "neighbour.h"
 #include "replay.h"
 #include "worker.h"
 
@@ -37,6 +38,13 @@ datapath_burst(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned 
 	assert_true(now.ns != 0);
 	netns_counter_add(&delivered[in->index][w->index], n);
 	rte_pktmbuf_free_bulk(m, n);
+}
+
+void
+neighbours_link_gone(struct neighbours *n, struct link *l)
+{
+	(void)n;
+	(void)l;
 }
 
 void
