@@ -23,7 +23,8 @@ refuse(struct worker *w, struct pkt *p, enum sl_drop reason)
 	return CT_DROP;
 }
 
-/* With NAT64 the statement says all, the new source, too. */
+/* With NAT64 the statement says all, the new source, too; from outside the source is under its
+ * prefix. */
 static enum ct_verdict
 prerouting(struct worker *w, struct pkt *p, struct rules_packet *k,
 	struct translate_source *src)
@@ -118,7 +119,8 @@ ask_rules(struct worker *w, struct pkt *p, struct translate_source *src)
 		if (r.verdict == RULES_DROP)
 			return refuse(w, p, r.reason);
 	}
-	if (rs->nat && src->nat == NULL && postrouting(w, p, &k, src) != CT_OK)
+	if (rs->nat && src->nat == NULL && !(p->ct->status & CT_NAT64) &&
+		postrouting(w, p, &k, src) != CT_OK)
 		return CT_DROP;
 	ct_verdict_set(p, false, ruleset_stamp(rs, false));
 	return CT_OK;

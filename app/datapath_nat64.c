@@ -20,6 +20,7 @@
 #include "own.h"
 #include "siit.h"
 #include "station.h"
+#include "translate.h"
 
 /* IPv4 packets that may be fragmented are, so that no link of IPv6 is too small (RFC 7915 4.1). */
 #define IP6_MTU_MIN 1280u
@@ -42,24 +43,44 @@ tell(struct worker *w, const struct pkt *p, struct icmp_error *e)
 
 /* ---- admission ---- */
 
+/* The embryo goes, and its sender is told what *e says. */
+static enum ct_verdict
+refuse(struct worker *w, struct pkt *p, enum sl_drop reason, struct icmp_error *e)
+{
+	ct_abort(w->ct, p);
+	tell(w, p, e);
+	p->reason = (uint8_t)reason;
+	return CT_DROP;
+}
+
 enum ct_verdict
 datapath_nat64_admit(struct worker *w, struct pkt *p, const struct rule_nat *n)
 {
 	const struct nat64_prefix prefix = {.addr = n->lo, .len = n->prefix};
+	const struct tuple *reply = &p->ct->reply.tuple;
+	struct icmp_error e;
+	enum sl_drop r = siit_check(p, &e);
+	uint16_t where;
+
+	if (r == SL_DROP_NONE)
+		r = nat64_dst(thread_of(w), p, &prefix, &where);
+	/* By a public address at which nobody is: it would go out, and come back. */
+	if (r == SL_DROP_NONE && reply->family == TUPLE_IPV4 &&
+		own_address(p->in, TUPLE_IPV4, &reply->src))
+		r = SL_DROP_OWN_ADDRESS;
+	if (r != SL_DROP_NONE)
+		return refuse(w, p, r, &e);
+	translate_turns_back(p, where);
+	return CT_OK;
+}
+
+enum ct_verdict
+datapath_nat64_inbound(struct worker *w, struct pkt *p)
+{
 	struct icmp_error e;
 	enum sl_drop r = siit_check(p, &e);
 
-	if (r == SL_DROP_NONE)
-		r = nat64_dst(thread_of(w), p, &prefix);
-	/* A host of IPv6 by another's public address: it would go out, and not come back. */
-	if (r == SL_DROP_NONE && own_address(p->in, TUPLE_IPV4, &p->ct->reply.tuple.src))
-		r = SL_DROP_OWN_ADDRESS;
-	if (r == SL_DROP_NONE)
-		return CT_OK;
-	ct_abort(w->ct, p);
-	tell(w, p, &e);
-	p->reason = (uint8_t)r;
-	return CT_DROP;
+	return r == SL_DROP_NONE ? CT_OK : refuse(w, p, r, &e);
 }
 
 /* ---- lengths ---- */

@@ -18,6 +18,9 @@ enum ct_verdict datapath_admit(struct worker *w, struct pkt *p);
  * CT_OK; CT_DROP with pkt.reason: the embryo was given back. */
 enum ct_verdict datapath_nat64_admit(struct worker *w, struct pkt *p, const struct rule_nat *n);
 
+/* An embryo from outside that goes to a host of IPv6: whether it can. As above. */
+enum ct_verdict datapath_nat64_inbound(struct worker *w, struct pkt *p);
+
 /* ---- datapath_rules.c ---- */
 
 /* The rules of the packet's namespace, which it has for all of its way. */

@@ -43,8 +43,8 @@ void datapath_fragment(struct worker *w, struct pkt *p);
 /* Translates a tracked packet of a NAT64 connection, or drops it. */
 void datapath_nat64(struct worker *w, struct pkt *p);
 
-/* With PKT_LATE_HEADER: gives p->mbuf, one frame of what is translated, the header that it is to have, and
- * sends it, in pieces where it must. p->mbuf is gone then. */
+/* With PKT_LATE_HEADER: gives p->mbuf, one frame of what is translated, the header that it is to
+ * have, and sends it, in pieces where it must. p->mbuf is gone then. */
 void datapath_nat64_emit(struct worker *w, struct pkt *p);
 
 /* Just the header; false, with pkt.reason: no room for it. */

@@ -46,8 +46,6 @@ check_families(const struct filter_sense *s, struct sl_err *err)
 
 	if (orig < 0 || reply < 0)
 		return sl_refuse(err, EINVAL, "family: nothing is both of IPv4 and of IPv6");
-	if (orig == TUPLE_IPV4 && reply == TUPLE_IPV6)
-		return sl_refuse(err, EINVAL, "family: no IPv6 host answers to one of IPv4");
 	return 0;
 }
 

@@ -12,7 +12,7 @@ struct sl_err;
 
 struct filter_sense {
 	uint8_t family[FILTER_FAMILIES]; /* that some part asks for; 0: any */
-	uint8_t reply_family[2]; /* of the answers, which NAT64 gives to IPv6 from IPv4 */
+	uint8_t reply_family[2]; /* of the answers: with NAT64 another */
 	uint8_t proto;                   /* when by_proto */
 	bool by_proto, by_port, by_icmp, by_state;
 };

@@ -6,7 +6,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "datapath_stages.h"
+#include "datapath_rules.h"
 #include "err.h"
 #include "event_nat.h"
 #include "forget.h"
@@ -162,6 +162,13 @@ link_tag(const struct link *l)
 	return (uint16_t)l->id;
 }
 
+void
+translate_turns_back(struct pkt *p, uint16_t where)
+{
+	if (where != 0 && where == link_tag(p->in))
+		p->ct->status |= CT_HAIRPIN;
+}
+
 static enum ct_verdict
 no_address(struct worker *w, struct pkt *p)
 {
@@ -192,9 +199,8 @@ translate_inbound(struct worker *w, struct pkt *p)
 		return CT_OK;
 	if (nat_inbound(thread_of(w), p, &where) != CT_OK)
 		return CT_DROP;
-	if (where != 0 && where == link_tag(p->in))
-		p->ct->status |= CT_HAIRPIN;
-	return CT_OK;
+	translate_turns_back(p, where);
+	return unlikely(nat64_translated(p->ct)) ? datapath_nat64_inbound(w, p) : CT_OK;
 }
 
 enum ct_verdict
@@ -202,6 +208,7 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 {
 	const struct tuple *reply = &p->ct->reply.tuple;
 	const struct rule_nat *n = src->nat;
+	struct nat64_prefix prefix;
 	struct nat_request r;
 
 	if (likely(!translate_on(p->ns)))
@@ -215,6 +222,10 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 	if (src->use != NULL) {
 		nat_pool_request(&r, src->use);
 		r.where = link_tag(p->in);
+		if (n->type == RULE_NAT64) {
+			prefix = (struct nat64_prefix){.addr = n->lo, .len = n->prefix};
+			r.nat64 = &prefix;
+		}
 		return nat_commit(thread_of(w), p, &r);
 	}
 	request_init(&r, n);

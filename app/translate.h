@@ -50,6 +50,10 @@ enum ct_verdict translate_dst(struct worker *w, struct pkt *p, const struct rule
 /* Prerouting has come to no such statement, in a namespace that translates: see nat_inbound(). */
 enum ct_verdict translate_inbound(struct worker *w, struct pkt *p);
 
+/* The embryo goes to a host that was on that link when it began its mapping (nat_inbound()): out of
+ * its ingress link, if that is it. */
+void translate_turns_back(struct pkt *p, uint16_t where);
+
 /* What postrouting asks for: the statement (NULL: none), the object of its attach(), and the link
  * that it is for, whose address masquerade takes. */
 struct translate_source {

@@ -71,7 +71,7 @@
 		"other IP version has nothing like")                                               \
 	X(HOP_LIMIT, "hop-limit", "hop limit or TTL ends at the translation")                      \
 	X(NEIGHBOUR_UNKNOWN, "neighbour-unknown", "its host on the link has not answered")           \
-	X(NEIGHBOUR_QUEUE, "neighbour-queue", "too many packets wait until their hosts answer")    \
+	X(NEIGHBOUR_QUEUE, "neighbour-queue", "too many packets wait until hosts have answered")   \
 	X(INVALID_NAT, "invalid-nat", "INVALID, in a namespace that translates")                   \
 	/* transmit */                                                                             \
 	X(TOO_BIG, "too-big", "longer than the egress link's MTU, and not to be fragmented")       \

@@ -44,7 +44,7 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 #define CT_TIME_WAITING 0x0040
 #define CT_HAIRPIN      0x0080 /* leaves on the link that it came in on */
 #define CT_SEQADJ       0x0100 /* TCP: its segments pass through ops.adjust */
-#define CT_NAT64        0x0200 /* the reply tuple is of IPv4, the original one of IPv6 */
+#define CT_NAT64        0x0200 /* one tuple is of IPv6, the other of IPv4 */
 #define CT_NEEDS_ROOM   0x8000 /* EMBRYO: another has to go before it can be inserted */
 
 #define CT_STATUS_TOLD (CT_SEEN_REPLY | CT_ASSURED | CT_SRC_NAT | CT_DST_NAT | CT_UDP_STREAM)

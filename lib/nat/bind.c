@@ -8,6 +8,7 @@
 #include "pool_private.h"
 
 #include "drop.h"
+#include "nat64.h"
 
 #define BUDGET    512u /* candidates that are looked at for one connection */
 #define ADDRESSES 256u /* addresses of a range that are tried for one connection */
@@ -180,6 +181,12 @@ nat_search_init(struct nat_search *s, struct nat_thread *t, struct pkt *p,
 		s->pool = use->pool->id;
 		s->where = r->where;
 	}
+	if (unlikely(r != NULL && r->nat64 != NULL)) {
+		s->nat64 = r->nat64;
+		s->hairpin = s->cand.family == TUPLE_IPV6;
+		if (s->hairpin)
+			nat64_public(&s->cand, orig, s->nat64);
+	}
 	port_range(s, r, rte_be_to_cpu_16(orig->sport));
 }
 
@@ -349,7 +356,8 @@ nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
 	struct nat_slot slot;
 	enum ct_verdict v;
 
-	if (r != NULL && r->flags & NAT_ADDR && r->family != e->reply.tuple.family)
+	if (r != NULL && r->flags & NAT_ADDR && r->family != e->reply.tuple.family &&
+		r->nat64 == NULL)
 		r = NULL;
 	if (unlikely(picked_up(p)) && (r != NULL || nat_translated(e)))
 		return nat_refuse(t, p, SL_DROP_INVALID_NAT);

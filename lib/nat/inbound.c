@@ -40,16 +40,27 @@ static uint32_t
 admitted(struct nat_thread *t, const struct pkt *p, const struct tuple *key,
 	const struct nat_mapping *m, uint32_t mapping)
 {
-	/* A source of the other family is behind NAT64, whose packets are not made here. */
-	if (key->family == p->ct->orig.tuple.family) {
-		if (m->filter == NAT_FILTER_NONE)
-			return mapping;
-		if (m->filter == NAT_FILTER_ADDRESS)
-			return permit_of(t, p, key, mapping, m->pool);
-	}
+	if (m->filter == NAT_FILTER_NONE)
+		return mapping;
+	if (m->filter == NAT_FILTER_ADDRESS)
+		return permit_of(t, p, key, mapping, m->pool);
 	/* Who has sent to it from that port has an entry, and would not be here. */
 	nat_put_source(t, mapping);
 	return 0;
+}
+
+bool
+nat_admit_sender(struct nat_thread *t, struct pkt *p, const struct tuple *key,
+	const struct nat_mapping *m, uint32_t mapping)
+{
+	struct nat_slot *slot = nat_slot(p->ct);
+
+	slot->source = admitted(t, p, key, m, mapping);
+	if (slot->source == 0)
+		return false;
+	slot->end[CT_REPLY].pool = m->pool;
+	memcpy(slot->end[CT_REPLY].mac, m->mac, sizeof(m->mac));
+	return true;
 }
 
 enum ct_verdict
@@ -57,7 +68,6 @@ nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where)
 {
 	struct ct_entry *e = p->ct;
 	const struct tuple *orig = &e->orig.tuple;
-	struct nat_slot *slot = nat_slot(e);
 	struct nat_mapping m;
 	struct tuple end, key;
 	uint32_t ref;
@@ -68,15 +78,16 @@ nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where)
 	ref = nat_source_inside(t->nat->sources, &end, &key, &m);
 	if (likely(ref == 0))
 		return CT_OK;
-	ref = admitted(t, p, &key, &m, ref);
-	if (ref == 0)
+	if (!nat_admit_sender(t, p, &key, &m, ref))
 		return nat_refuse(t, p, SL_DROP_NAT_FILTERED);
-	slot->source = ref;
-	slot->end[CT_REPLY].pool = m.pool;
-	memcpy(slot->end[CT_REPLY].mac, m.mac, sizeof(m.mac));
+	if (unlikely(key.family != orig->family)) {
+		if (!nat64_inbound(p, &key, &m))
+			return nat_refuse(t, p, SL_DROP_NAT64_ADDRESS);
+	} else {
+		e->reply.tuple.src = key.src;
+		e->reply.tuple.sport = key.sport;
+	}
 	*where = m.where;
-	e->reply.tuple.src = key.src;
-	e->reply.tuple.sport = key.sport;
 	e->status |= CT_DST_NAT;
 	p->ct_reply_hash = 0;
 	netns_counter_add(&p->ns->nat->counters[t->index].bound_dst, 1);

@@ -28,6 +28,7 @@
 #include "tuple.h"
 
 struct nat;
+struct nat64_prefix;
 struct nat_pool_use;
 struct nat_report;
 struct nat_thread;
@@ -106,6 +107,7 @@ struct nat_request {
 	struct tuple_addr min, max;  /* min <= max */
 	const struct nat_pool_use *use; /* to a pool, in place of min and max: pool.h */
 	uint16_t where; /* the application's: kept with a mapping, for nat_inbound() */
+	const struct nat64_prefix *nat64; /* NULL, or that of nat64_dst() */
 };
 
 /* 0, or refuses with -EINVAL and what is wrong with it: a range upside down, port 0, of no or a
@@ -124,9 +126,10 @@ void nat_dst(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
 /*
  * Instead, when no rule wants another destination: an embryo to a public end that is exclusively a
  * source's goes to that source, if the filter admits its sender (pool.h). CT_OK, translated or not;
- * CT_DROP: not admitted, and the embryo was given back, pkt.reason NAT_FILTERED. *where is that of
- * the request that has made the mapping, or 0; the reply's nat_end.mac is set to where the source
- * is.
+ * CT_DROP: not admitted, and the embryo was given back, pkt.reason NAT_FILTERED, or NAT64_ADDRESS
+ * (no host of IPv6 may be told of the sender). *where is that of the request that has made the
+ * mapping, or 0; the reply's nat_end.mac is set to where the source is. A source of IPv6 knows its
+ * sender by the prefix of that request (nat64.h).
  */
 enum ct_verdict nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where);
 

@@ -8,6 +8,8 @@
 #include "nat_private.h"
 #include "siit.h"
 
+#define ECHO6_REPLY 129u
+
 /* ---- admission ---- */
 
 static bool
@@ -16,17 +18,10 @@ under(const struct tuple_addr *addr, const struct nat64_prefix *prefix)
 	return memcmp(addr->b, prefix->addr.b, prefix->len / 8) == 0;
 }
 
-enum sl_drop
-nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix)
+/* An answer of IPv6 as it comes from IPv4, to nobody yet. */
+static void
+outside(struct tuple *reply, rte_be32_t host)
 {
-	struct ct_entry *e = p->ct;
-	const struct tuple *orig = &e->orig.tuple;
-	struct tuple *reply = &e->reply.tuple;
-	rte_be32_t host;
-
-	if (!siit_extract(&orig->dst, prefix->len, &host) ||
-		!siit_host(&orig->dst, prefix->len, host) || under(&orig->src, prefix))
-		return SL_DROP_NAT64_ADDRESS;
 	reply->family = TUPLE_IPV4;
 	memset(&reply->src, 0, sizeof(reply->src));
 	memset(&reply->dst, 0, sizeof(reply->dst));
@@ -35,11 +30,108 @@ nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix
 		reply->proto = IPPROTO_ICMP;
 		reply->dport = 0; /* echo reply */
 	}
-	e->status |= CT_DST_NAT | CT_NAT64;
-	nat_slot(e)->end[CT_ORIGINAL].flags |= (uint16_t)(prefix->len << NAT_SLOT_PREFIX_SHIFT);
+}
+
+static void
+between_versions(struct ct_entry *e, uint8_t prefix_len)
+{
+	e->status |= CT_NAT64;
+	nat_slot(e)->end[CT_ORIGINAL].flags |= (uint16_t)(prefix_len << NAT_SLOT_PREFIX_SHIFT);
+}
+
+/* To the host inside that has that public end, if there is one. SL_DROP_NONE, or why not. */
+static enum sl_drop
+to_inside(struct nat_thread *t, struct pkt *p, const struct tuple *out, uint16_t *where)
+{
+	const struct tuple *orig = &p->ct->orig.tuple;
+	struct tuple *reply = &p->ct->reply.tuple, end, key;
+	struct nat_mapping m;
+	uint32_t ref;
+
+	nat_source_end(&end, out, &out->src, nat_is_icmp(out->proto) ? orig->sport : orig->dport);
+	ref = nat_source_inside(t->nat->sources, &end, &key, &m);
+	if (likely(ref == 0)) {
+		*reply = *out;
+		return SL_DROP_NONE;
+	}
+	if (!nat_admit_sender(t, p, &key, &m, ref))
+		return SL_DROP_NAT_FILTERED;
+	if (key.family == TUPLE_IPV4)
+		*reply = *out;
+	reply->src = key.src;
+	reply->sport = key.sport;
+	*where = m.where;
+	return SL_DROP_NONE;
+}
+
+enum sl_drop
+nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix,
+	uint16_t *where)
+{
+	struct ct_entry *e = p->ct;
+	const struct tuple *orig = &e->orig.tuple;
+	struct tuple out = e->reply.tuple;
+	rte_be32_t host;
+	enum sl_drop r;
+
+	*where = 0;
+	if (!siit_extract(&orig->dst, prefix->len, &host) ||
+		!siit_host(&orig->dst, prefix->len, host) || under(&orig->src, prefix))
+		return SL_DROP_NAT64_ADDRESS;
+	outside(&out, host);
+	r = to_inside(t, p, &out, where);
+	if (unlikely(r != SL_DROP_NONE))
+		return r;
+	e->status |= CT_DST_NAT;
+	if (likely(e->reply.tuple.family == TUPLE_IPV4))
+		between_versions(e, prefix->len);
 	p->ct_reply_hash = 0;
 	netns_counter_add(&p->ns->nat->counters[t->index].bound_dst, 1);
 	return SL_DROP_NONE;
+}
+
+bool
+nat64_inbound(struct pkt *p, const struct tuple *key, const struct nat_mapping *m)
+{
+	struct ct_entry *e = p->ct;
+	struct tuple *reply = &e->reply.tuple;
+	rte_be32_t sender = e->orig.tuple.src.w[0];
+
+	if (!siit_host(&m->prefix, m->prefix_len, sender))
+		return false;
+	reply->family = TUPLE_IPV6;
+	reply->src = key->src;
+	reply->sport = key->sport;
+	reply->dst = m->prefix;
+	siit_embed(&reply->dst, m->prefix_len, sender);
+	if (reply->proto == IPPROTO_ICMP) {
+		reply->proto = IPPROTO_ICMPV6;
+		reply->dport = RTE_BE16(ECHO6_REPLY << 8);
+	}
+	between_versions(e, m->prefix_len);
+	return true;
+}
+
+void
+nat64_public(struct tuple *cand, const struct tuple *orig, const struct nat64_prefix *prefix)
+{
+	rte_be32_t host;
+
+	/* The answer to what would leave: nat64_dst() has found the address sound. */
+	(void)siit_extract(&orig->dst, prefix->len, &host);
+	(void)tuple_invert(cand, orig);
+	outside(cand, host);
+}
+
+void
+nat64_set_hairpin(struct tuple *reply, const struct tuple *cand, const struct nat64_prefix *prefix)
+{
+	bool by_id = nat_is_icmp(cand->proto);
+	struct tuple port = *cand;
+
+	reply->dst = prefix->addr;
+	siit_embed(&reply->dst, prefix->len, cand->dst.w[0]);
+	*nat_reply_port(reply, by_id) = *nat_reply_port(&port, by_id);
 }
 
 /* ---- every packet ---- */

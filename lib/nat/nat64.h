@@ -8,9 +8,14 @@
  * In the order of an admission:
  *
  *   nat64_dst()      prerouting: the destination is the IPv4 host that is embedded in it
- *   nat_commit()     with a request of IPv4 addresses
+ *   nat_commit()     with a request of IPv4 addresses, and the prefix
  *
- * and of each packet, in place of nat_rewrite():
+ * A connection from outside to the public end that a host of IPv6 has is nat_inbound()'s; of it the
+ * original tuple is of IPv4, and the reply tuple of IPv6. One from a host inside to the public end
+ * of another (RFC 6146 3.8, hairpin) would go through both translations, one behind the other: both
+ * its tuples are of IPv6, and it is translated once, as nat.h has it.
+ *
+ * Of each packet, in place of nat_rewrite():
  *
  *   nat64_target()   what it becomes
  *   nat64_rewrite(), or nat64_error() for an ICMP error
@@ -30,10 +35,12 @@ struct nat64_prefix {
 
 /*
  * The embryo p->ct, of IPv6, with a destination under the prefix, goes to the host that is embedded
- * there. SL_DROP_NONE; or why it must not: the host, or that its source is under the prefix, too,
- * so that an answer would come back for ever (RFC 6146 3.5).
+ * there, or to the one inside that has this public end. SL_DROP_NONE; or why it must not: the host,
+ * or that its source is under the prefix, too, so that an answer would come back for ever (RFC 6146
+ * 3.5); or as the filter of the one inside says. *where: as nat_inbound().
  */
-enum sl_drop nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix);
+enum sl_drop nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix,
+	uint16_t *where);
 
 /* Whether the packets of an entry go from one IP version to the other. */
 static inline bool

@@ -74,6 +74,8 @@ struct nat_search {
 	uint16_t pool;       /* the number of its pool */
 	uint16_t where;      /* of the request */
 	uint32_t block;      /* the reference to a block that a mapping is to have, plus one */
+	const struct nat64_prefix *nat64; /* of the request */
+	bool hairpin;        /* the candidate is what would leave, and the reply tuple is of IPv6 */
 	uint16_t lo, hi;     /* what the port may be, host order */
 	unsigned int budget; /* candidates that may still be looked at */
 };
@@ -123,6 +125,26 @@ enum ct_verdict nat_bind_range(struct nat_search *s, const struct nat_request *r
 /* The same from a pool that is cut into blocks, or with exclusive mappings; what a host may not
  * have is refused by it. */
 enum ct_verdict nat_bind_pool(struct nat_search *s, const struct nat_request *r);
+
+/* ---- inbound.c ---- */
+
+/* Whether the filter of the mapping, whose source is `key`, admits the embryo's sender. The entry
+ * has the reference that it lasts by then, in place of the caller's to the mapping, which goes; and
+ * the pool and station of the source. */
+bool nat_admit_sender(struct nat_thread *t, struct pkt *p, const struct tuple *key,
+	const struct nat_mapping *m, uint32_t mapping);
+
+/* ---- nat64.c ---- */
+
+/* The embryo of IPv4 goes to a source of IPv6. False: that may not be told of its sender. */
+bool nat64_inbound(struct pkt *p, const struct tuple *key, const struct nat_mapping *m);
+
+/* Of a hairpinned connection: the answer as it would come from outside, whose source's end is
+ * chosen; and the reply tuple with that end. */
+void nat64_public(
+	struct tuple *cand, const struct tuple *orig, const struct nat64_prefix *prefix);
+void nat64_set_hairpin(
+	struct tuple *reply, const struct tuple *cand, const struct nat64_prefix *prefix);
 
 /* ---- nat.c ---- */
 

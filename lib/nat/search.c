@@ -6,6 +6,7 @@
  * and at 100 % it is over before it begins. A range too small for that is gone through.
  */
 #include "block.h"
+#include "nat64.h"
 
 #define BATCH   8u
 #define SMALL   64u /* ports of a range that is gone through */
@@ -66,6 +67,10 @@ claim(struct nat_search *s, uint16_t port, struct nat_slot *slot)
 	uint32_t ref = 0;
 
 	memcpy(m.mac, slot->end[CT_ORIGINAL].mac, sizeof(m.mac));
+	if (s->nat64 != NULL) {
+		m.prefix = s->nat64->addr;
+		m.prefix_len = s->nat64->len;
+	}
 	nat_source_key_of_pool(&key, &s->p->ct->orig.tuple, s->pool);
 	if (s->block != 0)
 		nat_block_hold(pool, s->block - 1);
@@ -104,6 +109,11 @@ nat_set_reply(struct nat_search *s)
 	struct ct_entry *e = s->p->ct;
 	const struct tuple *o = &e->orig.tuple;
 
+	if (unlikely(s->hairpin)) {
+		nat64_set_hairpin(&e->reply.tuple, &s->cand, s->nat64);
+		e->status |= CT_SRC_NAT;
+		return;
+	}
 	e->reply.tuple = s->cand;
 	e->status &= (uint16_t)~CT_SRC_NAT;
 	if (memcmp(&s->cand.dst, &o->src, sizeof(o->src)) != 0 ||

@@ -37,7 +37,7 @@ struct source {
 	uint8_t filter;
 	bool exclusive;
 
-	struct tuple end;
+	struct tuple end; /* its source, which is none, has the prefix of NAT64 and its length */
 	uint32_t end_next;
 	uint32_t end_hash;
 	uint32_t block;
@@ -235,52 +235,6 @@ release(struct nat_sources *s, uint32_t i)
 	__atomic_sub_fetch(&s->used, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- keys ---- */
-
-void
-nat_source_key(struct tuple *key, const struct tuple *original)
-{
-	*key = *original;
-	memset(&key->dst, 0, sizeof(key->dst));
-	key->dport = 0;
-}
-
-/* No key of a remembered mapping has a destination port. */
-void
-nat_source_key_of_pool(struct tuple *key, const struct tuple *original, uint16_t pool)
-{
-	nat_source_key(key, original);
-	key->dport = pool;
-}
-
-void
-nat_source_key_permit(
-	struct tuple *permit, const struct tuple *key, const struct tuple_addr *remote)
-{
-	*permit = *key;
-	permit->dst = *remote;
-}
-
-void
-nat_source_host(struct tuple *key, const struct tuple *original)
-{
-	nat_source_key(key, original);
-	key->proto = 0;
-	key->sport = 0;
-}
-
-void
-nat_source_end(struct tuple *end, const struct tuple *of, const struct tuple_addr *addr,
-	rte_be16_t port)
-{
-	*end = (struct tuple){.scope = of->scope,
-		.zone = of->zone,
-		.family = of->family,
-		.proto = of->proto,
-		.dst = *addr,
-		.dport = port};
-}
-
 /* ---- chains, under their stripes ---- */
 
 static struct sl_stripe *
@@ -306,13 +260,20 @@ find(const struct nat_sources *s, const struct tuple *key, uint32_t hash)
 	return i;
 }
 
+static bool
+end_equal(const struct tuple *a, const struct tuple *b)
+{
+	return a->scope == b->scope && a->zone == b->zone && a->family == b->family &&
+	       a->proto == b->proto && a->dport == b->dport &&
+	       memcmp(&a->dst, &b->dst, sizeof(a->dst)) == 0;
+}
+
 static uint32_t
 find_end(const struct nat_sources *s, const struct tuple *end, uint32_t hash)
 {
 	uint32_t i = *head_of(&s->by_end, hash);
 
-	while (i != 0 &&
-		(s->source[i].end_hash != hash || !tuple_equal(&s->source[i].end, end)))
+	while (i != 0 && (s->source[i].end_hash != hash || !end_equal(&s->source[i].end, end)))
 		i = s->source[i].end_next;
 	return i;
 }
@@ -332,7 +293,9 @@ copy(const struct source *e, struct nat_mapping *m)
 		.filter = e->filter,
 		.pool = e->pool,
 		.block = e->block,
-		.where = e->where};
+		.where = e->where,
+		.prefix_len = (uint8_t)e->end.sport,
+		.prefix = e->end.src};
 	memcpy(m->mac, e->mac, sizeof(m->mac));
 }
 
@@ -468,6 +431,8 @@ claim(struct nat_sources *s, const struct source *want, struct nat_mapping *m, u
 		return NAT_CLAIM_FULL;
 	head = head_of(&s->by_end, want->end_hash);
 	s->source[i].end = want->end;
+	s->source[i].end.src = m->prefix;
+	s->source[i].end.sport = m->prefix_len;
 	s->source[i].end_hash = want->end_hash;
 	s->source[i].end_next = *head;
 	s->source[i].block = m->block;
@@ -583,6 +548,8 @@ nat_source_put(struct nat_sources *s, uint32_t ref, struct nat_source_gone *gone
 			.pool = e->pool,
 			.block = e->block,
 			.mapping = e->mapping};
+		memset(&gone->end.src, 0, sizeof(gone->end.src));
+		gone->end.sport = 0;
 	}
 	sl_stripes_unlock(&both);
 	if (!last)

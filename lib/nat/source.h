@@ -36,6 +36,8 @@ struct nat_mapping {
 	uint32_t block;  /* the mapping's reference to a block of the pool, plus one; 0: none */
 	uint8_t mac[6];  /* where the source is: nat_end.mac */
 	uint16_t where;  /* and on what: nat_request.where */
+	uint8_t prefix_len; /* with NAT64: of the prefix by which it knows others; else 0 */
+	struct tuple_addr prefix;
 };
 
 struct nat_sources *nat_sources_create(

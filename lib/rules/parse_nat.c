@@ -181,13 +181,19 @@ static int
 parse_pool(struct rule_parse *p, struct rule_nat *nat)
 {
 	uint32_t filter;
+	size_t from;
 	int ret;
 
 	ret = parse_expect(p, "pool");
 	ret = ret == 0 ? parse_name(p, "a pool's name", RULE_POOL_MAX, nat->pool) : ret;
-	if (ret == 0 && nat->type == RULE_SNAT_POOL && parse_accept(p, "block-size"))
-		ret = parse_block(p, nat);
-	if (ret != 0 || nat->type != RULE_SNAT_POOL)
+	from = p->x.at;
+	if (ret == 0 && parse_accept(p, "block-size"))
+		ret = nat->type == RULE_SNAT_POOL
+			      ? parse_block(p, nat)
+			      : parse_refuse_at(p, from, p->x.at,
+					"nat64 gives no blocks of ports: a host has as many as it "
+					"needs of all");
+	if (ret != 0)
 		return ret;
 	nat->endpoint_independent = parse_accept(p, "endpoint-independent");
 	if (!parse_accept(p, "filter"))

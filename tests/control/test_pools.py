@@ -182,6 +182,9 @@ NAT64 = 'nat64 prefix 2001:db8:64::/96 to pool v4'
     ('prerouting', 'nat64 prefix 192.0.2.0/24 to pool v4', 'an IPv6 address'),
     ('prerouting', 'ip saddr 192.0.2.1 ' + NAT64, 'IPv4'),
     ('postrouting', NAT64, 'prerouting'),
+    ('prerouting', NAT64 + ' block-size 512', 'no blocks of ports'),
+    ('prerouting', NAT64 + ' filter everyone', 'address-dependent'),
+    ('prerouting', NAT64 + ' filter endpoint-independent', 'handed out otherwise'),
     ('postrouting', 'snat to pool v4', 'handed out otherwise'),
     ('postrouting', 'snat to pool v4 block-size 512', 'handed out otherwise'),
 ])

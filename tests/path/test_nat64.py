@@ -255,11 +255,13 @@ def check(right):
     assert right
 
 
-def test_hosts_do_not_meet_outside(wire, four):
-    """One by the public end of another: it would leave, and never come back."""
+def test_hosts_meet_where_the_filter_lets_them(wire, four):
+    """One by the public end of another, which has not sent to it; and where nobody is."""
     c = wire()
     opened(c, four)
-    c.at(1).inside(udp(B(6000) > mapped(P)(5000)), drop='own-address')
+    c.at(1).inside(udp(B(6000) > mapped(P)(5000)), drop='nat-filtered')
+    c.at(2).inside(udp(B(6000) > mapped(P)(5001)), drop='own-address')
+    c.at(3).run('conntrack count netns T1', lambda r: check(r['count'] == 1))
     c.replay()
 
 

@@ -53,13 +53,16 @@ admit(struct fixture *f, struct pkt *p)
 {
 	struct nat_request r = {.flags = NAT_ADDR, .family = TUPLE_IPV4};
 	const struct nat64_prefix under = prefix();
+	uint16_t where = 7;
 
 	set_addr(&r.min, "203.0.113.64");
 	r.max = r.min;
 	ct_lookup_bulk(f->t, p, 1);
 	assert_null(p->ct);
 	assert_int_equal(ct_begin(f->t, p, f->now), CT_OK);
-	assert_int_equal(nat64_dst(f->n, p, &under), SL_DROP_NONE);
+	assert_int_equal(nat64_dst(f->n, p, &under, &where), SL_DROP_NONE);
+	assert_int_equal(where, 0);
+	r.nat64 = &under;
 	return nat_commit(f->n, p, &r);
 }
 
@@ -129,12 +132,14 @@ test_refused(void **state)
 	struct fixture *f = *state;
 	struct pkt p;
 	unsigned int i;
+	uint16_t where;
 
 	for (i = 0; i < 3; i++) {
 		p = packet(f, IPPROTO_UDP, cases[i][0], cases[i][1]);
 		ct_lookup_bulk(f->t, &p, 1);
 		assert_int_equal(ct_begin(f->t, &p, f->now), CT_OK);
-		assert_int_equal(nat64_dst(f->n, &p, &under), SL_DROP_NAT64_ADDRESS);
+		assert_int_equal(nat64_dst(f->n, &p, &under, &where),
+			SL_DROP_NAT64_ADDRESS);
 		ct_abort(f->t, &p);
 		assert_int_equal(ct_count(f->ct), 0);
 	}

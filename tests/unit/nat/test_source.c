@@ -154,6 +154,8 @@ claim(struct nat_sources *s, uint16_t sport, uint16_t port, enum nat_claim want)
 	uint32_t ref = 0;
 
 	m.pool = 3;
+	m.prefix_len = 96;
+	m.prefix.w[0] = RTE_BE32(0x20010db8);
 	nat_source_key_of_pool(&key, &like, m.pool);
 	assert_int_equal(nat_source_claim(s, &key, &like, &m, &ref), want);
 	if (want == NAT_CLAIM_HAD)
@@ -171,7 +173,9 @@ inside(struct nat_sources *s, uint16_t port)
 	nat_source_end(&end, &of, &m.addr, m.port);
 	ref = nat_source_inside(s, &end, &key, &found);
 	if (ref != 0)
-		assert_true(found.pool == 3 && found.port == m.port && key.dport == 3);
+		assert_true(found.pool == 3 && found.port == m.port && key.dport == 3 &&
+			    found.prefix_len == 96 &&
+			    found.prefix.w[0] == RTE_BE32(0x20010db8));
 	return ref;
 }
 
@@ -194,6 +198,7 @@ test_an_exclusive_end_is_one_sources(void **state)
 	assert_false(put(s, a));
 	assert_true(nat_source_put(s, a, &gone));
 	assert_true(gone.exclusive && gone.pool == 3 && gone.end.dport == RTE_BE16(1000));
+	assert_true(gone.end.src.w[0] == 0 && gone.end.sport == 0);
 	assert_int_equal(inside(s, 1000), 0);
 	a = claim(s, 9, 1000, NAT_CLAIM_MADE);
 	assert_true(put(s, a) && put(s, b));
