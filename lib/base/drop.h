@@ -70,8 +70,8 @@
 	X(NAT64_NONE, "nat64-no-counterpart", "NAT64 of a protocol, ICMP type or header that the " \
 		"other IP version has nothing like")                                               \
 	X(HOP_LIMIT, "hop-limit", "hop limit or TTL ends at the translation")                      \
-	X(NEIGHBOUR_UNKNOWN, "neighbour-unknown", "its host on the link has not answered")           \
-	X(NEIGHBOUR_QUEUE, "neighbour-queue", "too many packets wait until hosts have answered")   \
+	X(NEIGHBOUR_UNKNOWN, "neighbour-unknown", "its host on the link has not answered")         \
+	X(NEIGHBOUR_QUEUE, "neighbour-queue", "too many packets wait until hosts answer")          \
 	X(INVALID_NAT, "invalid-nat", "INVALID, in a namespace that translates")                   \
 	/* transmit */                                                                             \
 	X(TOO_BIG, "too-big", "longer than the egress link's MTU, and not to be fragmented")       \

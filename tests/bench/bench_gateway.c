@@ -16,6 +16,7 @@
 #include "events.h"
 #include "frag.h"
 #include "link.h"
+#include "neighbour.h"
 #include "nat.h"
 #include "port.h"
 #include "rule_limits.h"
@@ -145,7 +146,8 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	b->gw.ct_control = ct_thread(b->gw.ct, 1);
 	bench_rules_prepare(&b->gw);
 	b->gw.frag = frag_create(&frag, &err);
-	if (b->gw.frag == NULL)
+	b->gw.neighbours = neighbours_create(SL_HASH_AUTO, 0, &err);
+	if (b->gw.frag == NULL || b->gw.neighbours == NULL)
 		bench_die("%s", err.msg);
 	b->gw.workers[0] = worker_create(&b->gw, 0, c->lcore, &err);
 	if (b->gw.workers[0] == NULL)
@@ -187,6 +189,7 @@ bench_gateway_close(struct bench_gateway *b)
 	worker_free(b->gw.workers[0]);
 	ct_destroy(b->gw.ct);
 	frag_destroy(b->gw.frag);
+	neighbours_destroy(b->gw.neighbours);
 	netns_registry_destroy(b->gw.netns);
 }
 

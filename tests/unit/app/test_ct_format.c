@@ -400,7 +400,7 @@ test_senseless_filters(void **state)
 		"{\"icmp-id\":8,\"sport\":8}",
 		"{\"icmp-code\":1,\"state\":\"CLOSE\"}",
 		"{\"src\":\"10.0.0.1\",\"family\":\"ipv6\"}",
-		"{\"src\":\"10.0.0.1\",\"reply-dst\":\"2001:db8::/32\"}",
+		"{\"reply-src\":\"10.0.0.1\",\"reply-dst\":\"2001:db8::/32\"}",
 		"{\"status\":\"SEEN_REPLY,UNREPLIED\"}",
 		"{\"mark\":\"5/2\"}",
 	};
