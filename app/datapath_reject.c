@@ -133,6 +133,20 @@ datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e)
 	return false;
 }
 
+#define ICMP6_CODE_ADDRESS 3
+
+void
+datapath_exhausted(struct worker *w, const struct pkt *p, bool nat64)
+{
+	static const struct rule_reject prohibited = {
+		.type = RULE_REJECT_ICMPX, .code = RULE_ICMPX_ADMIN_PROHIBITED};
+	struct icmp_error e = unreachable(p, &prohibited);
+
+	if (nat64) /* RFC 6146 3.5.1 */
+		e.code = ICMP6_CODE_ADDRESS;
+	datapath_icmp_error(w, p, &e);
+}
+
 enum sl_drop
 datapath_reject(struct worker *w, struct pkt *p, const struct rule_reject *reject)
 {

@@ -63,6 +63,10 @@ void datapath_eval(struct worker *w, enum rule_chain chain, struct rules_packet 
  * set. False: nobody may be told, or not now. */
 bool datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e);
 
+/* Tells a packet's sender, likewise, that translation had nothing left for its connection; with
+ * NAT64 in other words. */
+void datapath_exhausted(struct worker *w, const struct pkt *p, bool nat64);
+
 /* Sends a RST back for a TCP segment, likewise; false as above. */
 bool datapath_reset(struct worker *w, const struct pkt *p);
 

@@ -203,6 +203,21 @@ translate_inbound(struct worker *w, struct pkt *p)
 	return unlikely(nat64_translated(p->ct)) ? datapath_nat64_inbound(w, p) : CT_OK;
 }
 
+/* RFC 5508 REQ-8: who gets none of what there is only so much of is told. */
+static enum ct_verdict
+tell(struct worker *w, const struct pkt *p, const struct rule_nat *n, enum ct_verdict v)
+{
+	bool nat64 = n != NULL && n->type == RULE_NAT64;
+
+	if (likely(v != CT_DROP))
+		return v;
+	if ((p->reason == SL_DROP_NAT_EXHAUSTED || p->reason == SL_DROP_NAT_HOST_LIMIT ||
+		    p->reason == SL_DROP_NAT_MAPPINGS_FULL) &&
+		netns_knobs(p->ns)->nat_exhaustion_icmp)
+		datapath_exhausted(w, p, nat64);
+	return v;
+}
+
 enum ct_verdict
 translate_commit(struct worker *w, struct pkt *p, const struct translate_source *src)
 {
@@ -226,7 +241,7 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 			prefix = (struct nat64_prefix){.addr = n->lo, .len = n->prefix};
 			r.nat64 = &prefix;
 		}
-		return nat_commit(thread_of(w), p, &r);
+		return tell(w, p, n, nat_commit(thread_of(w), p, &r));
 	}
 	request_init(&r, n);
 	if (n->type == RULE_MASQUERADE) {
@@ -234,7 +249,7 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 			return no_address(w, p);
 		r.flags |= NAT_MASQUERADE;
 	}
-	return nat_commit(thread_of(w), p, &r);
+	return tell(w, p, n, nat_commit(thread_of(w), p, &r));
 }
 
 void

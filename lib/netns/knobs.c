@@ -104,6 +104,8 @@ const struct knob knob_list[] = {
 		"drop an ICMP error whose inner IP header has a wrong checksum"),
 	{"sluice.invalid", KNOB_INVALID, FIELD(invalid), KNOB_INVALID_AUTO, KNOB_INVALID_DROP,
 		KNOB_INVALID_AUTO, "INVALID packets: auto, kernel (the rules decide) or drop"},
+	BOOL("sluice.nat_exhaustion_icmp", nat_exhaustion_icmp, 1,
+		"tell senders that translation has no address, port or room for them"),
 	{"sluice.nat_pool_alarm", KNOB_U8, FIELD(nat_pool_alarm), 0, 100, 80,
 		"percent of a NAT pool in use from which on it is told; 0: never"},
 	{"sluice.ratelimit_keys", KNOB_U32, FIELD(ratelimit_keys), 1, CT_MAX_LIMIT, 4096,

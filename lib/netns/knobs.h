@@ -87,6 +87,7 @@ struct knobs {
 	bool acct;
 	bool timestamp;
 	uint8_t events; /* tell listeners of connections; 1 and 2 are the same */
+	bool nat_exhaustion_icmp; /* sluice.nat_exhaustion_icmp: tell whom it leaves no port */
 	bool icmp_inner_checksum; /* sluice.icmp_inner_checksum: drop errors with a bad inner sum */
 	uint8_t invalid;          /* sluice.invalid: enum knob_invalid */
 	uint8_t syncookies;       /* sluice.syncookies: enum knob_syncookies */

@@ -40,7 +40,8 @@ def config(scenarios):
         mac = f' mac {MACS[:6].hex(":")}' if scenario.addresses else ''
         lines += [f'netns add {ns}', f'link add inside{vlan} port in vlan {vlan} netns {ns}{mac}',
                   f'link add outside{vlan} port out vlan {vlan} netns {ns} peer inside{vlan}',
-                  f'sysctl netns {ns} nf_conntrack_acct=1']
+                  f'sysctl netns {ns} nf_conntrack_acct=1',
+                  f'sysctl netns {ns} sluice.nat_exhaustion_icmp=0']
         knobs = {'sluice.invalid': 'kernel' if scenario.invalid == 'pass' else 'drop'}
         for key, value in (knobs | scenario.knobs).items():
             lines.append(f'sysctl netns {ns} {key}={value}')
@@ -57,8 +58,9 @@ def config(scenarios):
 
 
 def introductions(scenario, vlan):
-    """Where links have addresses, stations are asked for, and the packet that needs one is lost. So
-    the first packet is sent before the others, and its station says where it is."""
+    """Where links have addresses, stations are asked for, and the packet that needs one waits. So
+    the first packet is sent before the others, and its station says where it is; what connection
+    there is then is flushed."""
     for text in scenario.addresses:
         first = scenario.steps[0].sent([])
         yield frame(vlan, build.ethertype(first.packet), first.data)
@@ -144,6 +146,8 @@ class Replay:
             for data in introductions(scenario, vlan):
                 now += STEP
                 arrivals['in'].append((now, data))
+            if scenario.addresses:
+                commands.append((now + STEP // 2, f'conntrack flush netns sc{vlan}'))
             for n, step in enumerate(steps):
                 now += STEP + round(step.after * SEC)
                 at[now] = vlan - 1, n
@@ -153,14 +157,14 @@ class Replay:
             commands.append((now + STEP // 2, f'conntrack flush netns sc{vlan}'))
         lines = self._replay(tmp, arrivals, commands)
         outputs = self._outputs(tmp, at)
-        return [[Answer(outputs.get((i, n), []), self._entries(next(lines)), step)
-                 for n, step in enumerate(steps)] + self._flushed(lines)
-                for i, steps in enumerate(sent)]
-
-    @staticmethod
-    def _flushed(lines):
-        next(lines)
-        return []
+        found = []
+        for i, (scenario, steps) in enumerate(zip(scenarios, sent)):
+            if scenario.addresses:
+                next(lines)     # of the flush
+            found.append([Answer(outputs.get((i, n), []), self._entries(next(lines)), step)
+                          for n, step in enumerate(steps)])
+            next(lines)
+        return found
 
     def _replay(self, tmp, arrivals, commands):
         first = min(packets[0][0] for packets in arrivals.values() if packets)

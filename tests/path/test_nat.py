@@ -3,6 +3,7 @@
 from scapy.all import ICMP, Ether
 
 from harness import CONFIG, Case
+from nat64 import told
 from packets import A, B, C, S, S2, Host, home, ping, pong, tcp, udp
 
 P = Host('203.0.113.1')
@@ -62,7 +63,8 @@ def test_b24_a_range_and_not_one_port_more(sluice, tmp_path):
                    'rule add T1 postrouting meta l4proto udp snat ip to 203.0.113.1:5000-5003\n')
     for port in range(5000, 5004):
         c.at(port / 1000 - 5).inside(udp(A(port) > S(53)), becomes=udp(P(port) > S(53)))
-    c.at(1).inside(udp(B(5000) > S(53)), drop='nat-exhausted')
+    refused = udp(B(5000) > S(53))
+    c.at(1).inside(refused, drop='nat-exhausted', back=[told(refused, ICMP(type=3, code=13))])
     c.at(2).inside(udp(B(5000) > S2(53)), becomes=udp(P(5000) > S2(53)))
     c.replay()
 

@@ -265,6 +265,18 @@ def test_hosts_meet_where_the_filter_lets_them(wire, four):
     c.replay()
 
 
+def test_exhausted(wire, four):
+    """RFC 6146 3.5.1: the address that is not reached is the one that was asked for."""
+    c = wire('nat pool add T1 one 203.0.113.70 ports 5000-5000\n',
+             'rule add T1 prerouting nat64 prefix 2001:db8:65::/96 to pool one\n')
+    to = Host('2001:db8:65::192.0.2.80')
+    c.at(0).inside(udp(A(5000) > to(53)),
+                   becomes=four(udp(Host('203.0.113.70')(5000) > S4(53))))
+    refused = udp(B(5000) > to(53))
+    c.at(1).inside(refused, drop='nat-exhausted', back=[told(refused, ICMPv6DestUnreach(code=3))])
+    c.replay()
+
+
 def test_damaged(wire, four):
     c = wire()
     opened(c, four)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pools of addresses in the packet path: mappings, their filters, hairpin, blocks."""
 import pytest
-from scapy.all import UDP, Ether
+from scapy.all import ICMP, UDP, Ether
 
 from harness import CONFIG
+from nat64 import told
 from packets import A, B, C, S, S2, Host, home, ping, tcp, udp
 
 P = Host('203.0.113.1')
@@ -19,12 +20,35 @@ def gateway(case):
     return make
 
 
+def refused(c, at, frame, reason='nat-exhausted'):
+    """Its sender is told (RFC 5508, REQ-8)."""
+    c.at(at).inside(frame, drop=reason, back=[told(frame, ICMP(type=3, code=13))])
+
+
+def test_who_is_refused_is_told_so(gateway):
+    """As often as answers may be sent, and not about an error or by none who wants it silent."""
+    c = gateway('', addresses='203.0.113.1 ports 5000-5000', knobs={'sluice.reject_rate': 1})
+    c.at(0).inside(udp(A(5000) > S(53)), becomes=udp(P(5000) > S(53)))
+    refused(c, 1, udp(B(5000) > S(53)))
+    c.at(1.1).inside(udp(B(5000) > S(53)), drop='nat-exhausted', back=[])
+    c.at(2).inside(tcp(A(5000) > S(80), 'S', 1), becomes=tcp(P(5000) > S(80), 'S', 1))
+    refused(c, 3, tcp(B(6000) > S(80), 'S', 1))
+    c.at(4).run('sysctl netns T1 sluice.nat_exhaustion_icmp=0')
+    c.at(5).inside(udp(B(5000) > S(53)), drop='nat-exhausted', back=[])
+    c.at(6).run('nat list netns T1', lambda r: exhausted(r, 4))
+    c.replay()
+
+
+def exhausted(result, n):
+    assert [pool['exhausted'] for pool in result['items']] == [n], result
+
+
 def test_ports_of_a_pool_are_as_of_a_range(gateway):
     """Kept where free toward the remote end; used up, and refused."""
     c = gateway(addresses='203.0.113.1 ports 5000-5003')
     for port in range(5000, 5004):
         c.at(port / 1000 - 5).inside(udp(A(port) > S(53)), becomes=udp(P(port) > S(53)))
-    c.at(1).inside(udp(B(5000) > S(53)), drop='nat-exhausted')
+    refused(c, 1, udp(B(5000) > S(53)))
     c.at(2).inside(udp(B(5000) > S2(53)), becomes=udp(P(5000) > S2(53)))
     c.replay()
 
@@ -36,7 +60,7 @@ def test_endpoint_independent_mapping(gateway):
     c.at(1).inside(udp(A(5000) > S2(53)), becomes=udp(P(5000) > S2(53)))
     c.at(2).inside(udp(B(5000) > S2(99)), becomes=udp(P(5001) > S2(99)))
     c.at(3).inside(udp(B(5000) > S(98)), becomes=udp(P(5001) > S(98)))
-    c.at(4).inside(udp(C(5000) > S2(97)), drop='nat-exhausted')
+    refused(c, 4, udp(C(5000) > S2(97)))
     c.at(5).inside(tcp(C(5000) > S2(97), 'S', 1), becomes=tcp(P(5000) > S2(97), 'S', 1))
     c.replay()
 
@@ -107,11 +131,11 @@ def test_blocks_of_ports(gateway):
     c.at(0).run('nat events')
     for i in range(100):
         c.at(.001 * i).inside(udp(A(5000 + i) > S(53)))
-    c.at(.2).inside(udp(A(7000) > S(53)), drop='nat-host-limit')
+    refused(c, .2, udp(A(7000) > S(53)), 'nat-host-limit')
     c.at(.3).inside(udp(A(7000) > S2(53)))          # toward another remote end ports are free
     c.at(.4).inside(udp(B(5000) > S(53)))
-    c.at(.5).inside(udp(C(5000) > S(53)), drop='nat-exhausted')
-    c.at(.51).inside(udp(C(5001) > S(53)), drop='nat-exhausted')    # is not told every time
+    refused(c, .5, udp(C(5000) > S(53)))
+    refused(c, .51, udp(C(5001) > S(53)))    # is not told every time
     c.at(.6).run('nat events', events([
         ('block-allocated', 'cgn', A.addr, P.addr), ('block-allocated', 'cgn', B.addr, P.addr),
         ('pool-alarm', 'cgn', None, None), ('pool-exhausted', 'cgn', None, None)]))
@@ -202,7 +226,7 @@ def test_blocks_with_endpoint_independent_mappings(gateway):
     for i in range(4):
         c.at(i).inside(udp(A(1000 + i) > S(53)))
         c.at(i + .1).inside(udp(A(1000 + i) > S2(99)))
-    c.at(5).inside(udp(A(2000) > S(53)), drop='nat-host-limit')
+    refused(c, 5, udp(A(2000) > S(53)), 'nat-host-limit')
     c.at(6).inside(udp(B(2000) > S(53)))
     c.at(7).run('nat list', lambda r: used.update(r['items'][0]))
     unchecked(c)

@@ -4,8 +4,10 @@ bounds that go with it; and how the table of all grows."""
 import struct
 
 import pytest
+from scapy.all import ICMP
 
 from harness import CONFIG, Case, entry
+from nat64 import told
 from packets import A, B, S, R, Host, home, icmp_error, l3, patch, tagged, tcp, udp
 
 P = Host('203.0.113.1')
@@ -161,7 +163,8 @@ def test_translations_are_unique(sluice, tmp_path):
     c = Case(sluice, tmp_path, config=owning(
         8, 'rule add T1 postrouting meta l4proto { tcp, udp } snat ip to 203.0.113.1:40000\n'))
     c.at(0).inside(syn(40000), becomes=tcp(P(40000) > S(80), 'S', 1000))
-    c.at(1).inside(syn(40000, B), drop='nat-exhausted')
+    refused = syn(40000, B)
+    c.at(1).inside(refused, drop='nat-exhausted', back=[told(refused, ICMP(type=3, code=13))])
     c.at(1).inside(udp(B(40000) > S(80)), becomes=udp(P(40000) > S(80)))
     c.at(2).outside(tcp(S(80) > P(40000), 'SA', 5000, 1001),
                     becomes=home(tcp(S(80) > A(40000), 'SA', 5000, 1001)))

@@ -63,6 +63,7 @@ static const struct {
 	{"sluice.conntrack_reserve", "0"},
 	{"sluice.icmp_inner_checksum", "1"},
 	{"sluice.invalid", "auto"},
+	{"sluice.nat_exhaustion_icmp", "1"},
 	{"sluice.nat_pool_alarm", "80"},
 	{"sluice.ratelimit_keys", "4096"},
 	{"sluice.reject_rate", "1000"},
