@@ -8,7 +8,8 @@
 #include <time.h>
 
 #include "command.h"
-#include "nat.h"
+#include "filter_sense.h"
+#include "nat64.h"
 #include "nat_pool_list.h"
 #include "pool.h"
 #include "prefix.h"
@@ -115,31 +116,64 @@ owner_item(struct call *c, const struct lookup *l, const struct nat_pool *pool,
 }
 
 static bool
+is_asked_for(const struct lookup *l, uint8_t family, const struct tuple_addr *addr, rte_be16_t port)
+{
+	return family == l->address.family && memcmp(addr, &l->address.addr, sizeof(*addr)) == 0 &&
+	       port == l->port;
+}
+
+/* Who opened the connection has the end. */
+static bool
+is_source(const struct lookup *l, const struct ct_entry *e)
+{
+	const struct tuple *r = &e->reply.tuple;
+	rte_be16_t port = proto_is_icmp(r->proto) ? r->sport : r->dport;
+	struct tuple_addr outside;
+
+	if (!(e->status & CT_SRC_NAT))
+		return false;
+	if (nat64_hairpin_end(e, &outside))
+		return is_asked_for(l, TUPLE_IPV4, &outside, port);
+	return is_asked_for(l, r->family, &r->dst, port);
+}
+
+/* Who was reached by it. */
+static bool
+is_destination(const struct lookup *l, const struct ct_entry *e)
+{
+	const struct tuple *o = &e->orig.tuple;
+
+	return e->status & CT_DST_NAT &&
+	       is_asked_for(l, o->family, &o->dst, proto_is_icmp(o->proto) ? o->sport : o->dport);
+}
+
+static bool
 has_end(const struct ct_view *v, const void *arg)
 {
-	const struct lookup *l = arg;
-	const struct tuple *r = &v->entry.reply.tuple;
-	bool by_id = r->proto == IPPROTO_ICMP || r->proto == IPPROTO_ICMPV6;
+	return is_source(arg, &v->entry) || is_destination(arg, &v->entry);
+}
 
-	return v->entry.status & CT_SRC_NAT && r->family == l->address.family &&
-	       memcmp(&r->dst, &l->address.addr, sizeof(r->dst)) == 0 &&
-	       (by_id ? r->sport : r->dport) == l->port;
+static void
+address_text(const struct tuple *t, const struct tuple_addr *addr, char text[INET6_ADDRSTRLEN])
+{
+	inet_ntop(t->family == TUPLE_IPV4 ? AF_INET : AF_INET6, addr, text, INET6_ADDRSTRLEN);
 }
 
 static bool
 connection_item(const struct ct_view *v, void *arg)
 {
 	const struct lookup *l = arg;
-	const struct tuple *o = &v->entry.orig.tuple;
-	int af = o->family == TUPLE_IPV4 ? AF_INET : AF_INET6;
+	const struct tuple *o = &v->entry.orig.tuple, *r = &v->entry.reply.tuple;
+	bool source = is_source(l, &v->entry);
 	char host[INET6_ADDRSTRLEN], dst[INET6_ADDRSTRLEN];
 
-	inet_ntop(af, &o->src, host, sizeof(host));
-	inet_ntop(af, &o->dst, dst, sizeof(dst));
+	address_text(source ? o : r, source ? &o->src : &r->src, host);
+	address_text(o, source ? &o->dst : &o->src, dst);
 	call_item(l->call, json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:s}", "netns",
 		v->entry.ns->name, "by", "connection", "address", call_string(l->call, "address"),
 		"port", rte_be_to_cpu_16(l->port), "host", host, "sport",
-		rte_be_to_cpu_16(o->sport), "proto", ct_proto_name(o->proto), "dst", dst));
+		rte_be_to_cpu_16(source ? o->sport : r->sport), "proto", ct_proto_name(o->proto),
+		"dst", dst));
 	return !call_full(l->call);
 }
 

@@ -181,7 +181,7 @@ bool nat_masqueraded(const struct ct_view *v, const void *nat_address);
 
 #define NAT_SLOT_MASQUERADE 0x01 /* the source's new address is the egress link's */
 #define NAT_SLOT_PORT       0x02 /* counted as one of its pool's ports in use */
-#define NAT_SLOT_PREFIX_SHIFT 8  /* NAT64: the length of the prefix is in the upper byte */
+#define NAT_SLOT_PREFIX_SHIFT 8  /* NAT64 and its hairpins: the prefix' length is above */
 
 struct nat_end {
 	uint8_t mac[6]; /* where its packets come from, as first seen; zero: not known. The app's */

@@ -33,9 +33,8 @@ outside(struct tuple *reply, rte_be32_t host)
 }
 
 static void
-between_versions(struct ct_entry *e, uint8_t prefix_len)
+keep_prefix(struct ct_entry *e, uint8_t prefix_len)
 {
-	e->status |= CT_NAT64;
 	nat_slot(e)->end[CT_ORIGINAL].flags |= (uint16_t)(prefix_len << NAT_SLOT_PREFIX_SHIFT);
 }
 
@@ -84,7 +83,8 @@ nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix
 		return r;
 	e->status |= CT_DST_NAT;
 	if (likely(e->reply.tuple.family == TUPLE_IPV4))
-		between_versions(e, prefix->len);
+		e->status |= CT_NAT64;
+	keep_prefix(e, prefix->len);
 	p->ct_reply_hash = 0;
 	netns_counter_add(&p->ns->nat->counters[t->index].bound_dst, 1);
 	return SL_DROP_NONE;
@@ -108,7 +108,8 @@ nat64_inbound(struct pkt *p, const struct tuple *key, const struct nat_mapping *
 		reply->proto = IPPROTO_ICMPV6;
 		reply->dport = RTE_BE16(ECHO6_REPLY << 8);
 	}
-	between_versions(e, m->prefix_len);
+	e->status |= CT_NAT64;
+	keep_prefix(e, m->prefix_len);
 	return true;
 }
 
@@ -132,6 +133,16 @@ nat64_set_hairpin(struct tuple *reply, const struct tuple *cand, const struct na
 	reply->dst = prefix->addr;
 	siit_embed(&reply->dst, prefix->len, cand->dst.w[0]);
 	*nat_reply_port(reply, by_id) = *nat_reply_port(&port, by_id);
+}
+
+bool
+nat64_hairpin_end(const struct ct_entry *e, struct tuple_addr *addr)
+{
+	unsigned int len = nat_slot_const(e)->end[CT_ORIGINAL].flags >> NAT_SLOT_PREFIX_SHIFT;
+
+	memset(addr, 0, sizeof(*addr));
+	return len != 0 && !(e->status & CT_NAT64) &&
+	       siit_extract(&e->reply.tuple.dst, len, &addr->w[0]);
 }
 
 /* ---- every packet ---- */

@@ -42,6 +42,9 @@ struct nat64_prefix {
 enum sl_drop nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix,
 	uint16_t *where);
 
+/* The public address of the source of a hairpinned connection. False: it is none. */
+bool nat64_hairpin_end(const struct ct_entry *e, struct tuple_addr *addr);
+
 /* Whether the packets of an entry go from one IP version to the other. */
 static inline bool
 nat64_translated(const struct ct_entry *e)

@@ -142,7 +142,8 @@ nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 	s->p->ct_reply_hash = hash;
 	nat_set_reply(s);
 	v = ct_try_commit(s->t->ct, s->p);
-	if (unlikely(v == CT_CLASH)) {
+	/* What the entry was admitted by from outside is not this try's. */
+	if (unlikely(v == CT_CLASH) && (s->remember || s->exclusive)) {
 		nat_put_source(s->t, slot->source);
 		slot->source = 0;
 	}

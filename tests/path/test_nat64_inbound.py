@@ -200,6 +200,23 @@ def test_hairpin(wire):
     c.replay()
 
 
+def test_who_has_an_end(wire):
+    """Told by what there is of connections: from inside, from outside, and between hosts inside."""
+    said = []
+    c = wire()
+    c.at(1).outside(udp(X4(999) > P(5000)), becomes=hop(udp(X(999) > A(5000))))
+    c.at(1.1).run(f'conntrack delete src {A.addr} proto udp')
+    c.at(2).inside(udp(B(6000) > PUBLIC(5000)), back=[turned(udp(PUBLIC(6000) > A(5000)))])
+    for port in (5000, 6000):
+        c.at(3).run(f'nat lookup T1 {P.addr} {port}',
+                    lambda r: said.append([(i['proto'], i['host'], i['dst'])
+                                           for i in r['items']]))
+    c.replay()
+    assert sorted(said[0]) == [('icmpv6', A.addr, S.addr), ('tcp', A.addr, S.addr),
+                               ('udp', A.addr, X4.addr)]
+    assert said[1] == [('udp', B.addr, PUBLIC.addr)]
+
+
 def test_hairpin_of_tcp_and_ping(wire):
     c = wire()
     c.at(1).inside(tcp(B(6000) > PUBLIC(5000), 'S', 7),

@@ -43,6 +43,26 @@ def exhausted(result, n):
     assert [pool['exhausted'] for pool in result['items']] == [n], result
 
 
+def test_a_mapping_lasts_as_long_as_what_it_let_in(gateway):
+    """Also where that had to have another port, since its own was taken."""
+    v, said = Host('203.0.113.80'), []
+    c = gateway('endpoint-independent filter endpoint-independent',
+                addresses='203.0.113.1 ports 5000-5001',
+                more=f'rule add T1 prerouting ip daddr {v.addr} udp dport 80 dnat ip to '
+                     f'{A.addr}:5000\n')
+    c.at(0).inside(udp(A(5000) > S(53)))
+    c.at(1).outside(udp(S2(999) > v(80)))
+    c.at(2).outside(udp(S2(999) > P(5000)))
+    c.at(3).run(f'conntrack delete src {A.addr}')
+    c.at(4).run('nat lookup T1 203.0.113.1 5000',
+                lambda r: said.append([(i['host'], i['dst']) for i in r['items']]))
+    c.at(5).inside(udp(B(5000) > S(53)))
+    c.at(6).run('nat list', lambda r: said.append([pool['used'] for pool in r['items']]))
+    unchecked(c)
+    c.replay()
+    assert said == [[(A.addr, S2.addr)], [2]]
+
+
 def test_ports_of_a_pool_are_as_of_a_range(gateway):
     """Kept where free toward the remote end; used up, and refused."""
     c = gateway(addresses='203.0.113.1 ports 5000-5003')
