@@ -81,7 +81,7 @@ status_list(uint16_t status)
 /* What is told of an entry beside the entry. */
 struct format {
 	const char *netns;
-	bool acct, timestamp;
+	bool acct, timestamp; /* counters and times, where the entry has them */
 	uint64_t now_ns;
 };
 
@@ -117,6 +117,7 @@ format_entry(const struct ct_view *v, const struct format *f)
 	const struct tuple *t = &e->orig.tuple;
 	const struct ct_proto *proto = ct_proto_of(t->family, t->proto);
 	bool one_zone = t->zone == e->reply.tuple.zone;
+	bool acct = f->acct && e->status & CT_ACCT;
 	json_t *o;
 
 	o = json_pack("{s:s, s:s, s:s, s:i, s:s?, s:I, s:o, s:I, s:i, s:n, s:o, s:o}", "netns",
@@ -125,7 +126,7 @@ format_entry(const struct ct_view *v, const struct format *f)
 		proto->state_name != NULL ? proto->state_name(e) : NULL, "timeout",
 		(json_int_t)(v->left_ms / (int)SL_MSEC_PER_SEC), "status", status_list(e->status),
 		"mark", (json_int_t)e->mark, "zone", one_zone ? t->zone : 0, "helper", "orig",
-		direction(&e->orig, f->acct), "reply", direction(&e->reply, f->acct));
+		direction(&e->orig, acct), "reply", direction(&e->reply, acct));
 	if (o != NULL && e->orig.tuple.family != e->reply.tuple.family)
 		add_families(o, e);
 	if (o != NULL && !one_zone)
@@ -139,8 +140,7 @@ json_t *
 ct_format_json(const struct ct_view *v, struct sl_now now)
 {
 	const struct netns *ns = v->entry.ns;
-	const struct format f = {ns->name, netns_knobs(ns)->acct, netns_knobs(ns)->timestamp,
-		now.ns};
+	const struct format f = {ns->name, true, netns_knobs(ns)->timestamp, now.ns};
 
 	return format_entry(v, &f);
 }
@@ -168,7 +168,7 @@ ct_format_event(const struct event *ev, const struct ct_view *v, uint64_t wall_o
 		[EVENT_CT_DESTROY] = "DESTROY",
 	};
 	bool end = ev->type == EVENT_CT_DESTROY;
-	const struct format f = {ev->netns, end && ev->ct.acct, end && ev->ct.timestamp, ev->ns};
+	const struct format f = {ev->netns, end, end && ev->ct.timestamp, ev->ns};
 	json_t *o = json_pack("{s:s, s:f}", "event", names[ev->type], "time",
 		(double)((ev->ns + wall_offset_ns) / 1000) / 1000000);
 	json_t *entry = format_entry(v, &f);

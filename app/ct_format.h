@@ -14,7 +14,7 @@
  *
  * "family" in both directions where they are of different ones (NAT64);
  * `type`, `code`, `id` instead of ports for ICMP; `srckey`, `dstkey` for GRE; neither where the
- * protocol has none. Counters only where the namespace counts (nf_conntrack_acct), "delta-time"
+ * protocol has none. Counters only of what is counted (nf_conntrack_acct), "delta-time"
  * only where it keeps start times (nf_conntrack_timestamp). NULL: no memory.
  */
 json_t *ct_format_json(const struct ct_view *v, struct sl_now now);

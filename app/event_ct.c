@@ -34,7 +34,6 @@ fill(struct event_ct *c, const struct ct_entry *e, const struct knobs *knobs, st
 		.mark = e->mark,
 		.status = e->status,
 		.state = state_of(e),
-		.acct = knobs->acct,
 		.timestamp = knobs->timestamp,
 	};
 }

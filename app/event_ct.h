@@ -21,7 +21,7 @@ struct event_ct {
 	uint16_t status;
 	uint8_t state;   /* of the protocol, where it has any */
 	uint8_t changed; /* CT_CHANGED_…, of an update */
-	bool acct, timestamp; /* whether the namespace counts, and keeps start times */
+	bool timestamp; /* whether the namespace keeps start times */
 };
 
 /* For ct_ops.event; app: struct gateway. */

@@ -106,7 +106,7 @@ embryo_init(struct ct_entry *e, const struct pkt *p, struct sl_now now)
 	e->orig.packets = e->orig.bytes = 0;
 	e->reply.packets = e->reply.bytes = 0;
 	e->orig.verdict = e->reply.verdict = 0;
-	e->status = 0;
+	e->status = netns_knobs(p->ns)->acct ? CT_ACCT : 0;
 	e->deadline = now.ms;
 	memset(&e->proto, 0, sizeof(e->proto));
 	e->ns = p->ns;
@@ -160,8 +160,7 @@ ct_begin(struct ct_thread *t, struct pkt *p, struct sl_now now)
 		p->reason = SL_DROP_NONE;
 		return CT_LOST;
 	}
-	if (ctx.knobs->acct)
-		ct_account(e, CT_ORIGINAL, p);
+	ct_account(e, CT_ORIGINAL, p);
 	if (unlikely(full != SL_DROP_NONE))
 		e->status |= CT_NEEDS_ROOM;
 	p->ct = e;
@@ -426,13 +425,13 @@ run_machine(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct
 	if (likely(v <= CT_PROTO_IGNORED)) {
 		if (p->ct_dir == CT_REPLY && !(e->status & CT_SEEN_REPLY))
 			e->status |= CT_SEEN_REPLY;
-		if (knobs->acct && v == CT_PROTO_OK)
+		if (v == CT_PROTO_OK)
 			ct_account(e, p->ct_dir, p);
 		if (unlikely(tcp_closed(e, p)) && v == CT_PROTO_OK && t->ct->ops.closed != NULL)
 			t->ct->ops.closed(t->ct->ops.app, t, e);
 		if (unlikely(tcp_moved(p)) && !state_welcome(t, e))
 			v = CT_PROTO_KILL;
-	} else if (v == CT_PROTO_KILL && knobs->acct) {
+	} else if (v == CT_PROTO_KILL) {
 		ct_account(e, p->ct_dir, p);
 	}
 	/* The packet that ends a translated connection is itself translated by its entry, which is

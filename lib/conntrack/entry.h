@@ -45,6 +45,7 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 #define CT_HAIRPIN      0x0080 /* leaves on the link that it came in on */
 #define CT_SEQADJ       0x0100 /* TCP: its segments pass through ops.adjust */
 #define CT_NAT64        0x0200 /* one tuple is of IPv6, the other of IPv4 */
+#define CT_ACCT         0x0400 /* counted, since nf_conntrack_acct was on as it began */
 #define CT_NEEDS_ROOM   0x8000 /* EMBRYO: another has to go before it can be inserted */
 
 #define CT_STATUS_TOLD (CT_SEEN_REPLY | CT_ASSURED | CT_SRC_NAT | CT_DST_NAT | CT_UDP_STREAM)
@@ -52,7 +53,7 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 struct ct_dir_part {
 	struct tuple tuple;
 	uint32_t verdict; /* lib/rules': of the last evaluation in this direction, 0: none */
-	uint64_t packets; /* when nf_conntrack_acct */
+	uint64_t packets; /* with CT_ACCT */
 	uint64_t bytes;
 };
 

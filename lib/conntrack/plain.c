@@ -27,8 +27,7 @@ take(struct ct *ct, struct ct_entry *e, unsigned int dir, struct pkt *p, uint32_
 	 * what is as what was. */
 	if (unlikely(p->rules != NULL))
 		ct_show_kept(e, p);
-	if (unlikely(knobs->acct))
-		ct_account(e, dir, p);
+	ct_account(e, dir, p);
 	ct_deadline_moved(ct, e, old);
 	return true;
 }

@@ -351,12 +351,15 @@ ct_mark_dying(struct ct_entry *e) SL_REQUIRES(&e->lock)
 /* Destroys n DYING entries that the caller owns: unlink, tell the application, free. */
 void ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n);
 
-/* Counts a packet that has taken effect; under the entry's lock, or of an EMBRYO. */
+/* Counts a packet that has taken effect, where the connection is counted; under the entry's lock,
+ * or of an EMBRYO. */
 static inline void
 ct_account(struct ct_entry *e, unsigned int dir, const struct pkt *p)
 {
 	struct ct_dir_part *d = ct_dir_part(e, dir);
 
+	if (likely(!(e->status & CT_ACCT)))
+		return;
 	d->packets++;
 	d->bytes += p->ip_bytes;
 }

@@ -17,6 +17,7 @@ CONFIG = """
 port add flows devargs gen,flows,rate=2000,flows=20,vlans=10,peer-vlans=11,prefix=10.1.0.0/24
 port add flood devargs gen,synflood,rate=500,vlans=66,prefix=198.18.0.0/15
 netns add t1 t2 t3
+sysctl netns t1 nf_conntrack_acct=1
 link add in port flows vlan 10 netns t1
 link add out port flows vlan 11 netns t1 peer in
 link add inner port flood vlan 66 netns t2
@@ -67,7 +68,6 @@ def flows_are_up(gateway):
 def test_text(gateway):
     """All flows are forgotten while one listens, and come back."""
     flows_are_up(gateway)
-    gateway.ctl('sysctl netns t1 nf_conntrack_acct=1')
     with listening(gateway, 'conntrack events netns t1 proto tcp') as process:
         time.sleep(0.3)
         gateway.ctl('conntrack flush netns t1')

@@ -27,6 +27,22 @@ def test_unreplied(case, flow):
     c.replay()
 
 
+def test_counted_from_its_beginning_to_its_end_or_not_at_all(case):
+    """As the knob is when a connection begins."""
+    def counted(result):
+        got = {e['orig']['sport']: e['orig'].get('packets') for e in result['items']}
+        assert got == {5000: None, 5001: 3}
+
+    c = case()
+    c.at(0).inside(udp(FLOW))
+    c.at(1).run('sysctl netns T1 nf_conntrack_acct=1')
+    c.at(2).inside(udp(FLOW)).inside(udp(A(5001) > S(53))).inside(udp(A(5001) > S(53)))
+    c.at(3).run('sysctl netns T1 nf_conntrack_acct=0')
+    c.at(4).inside(udp(FLOW)).inside(udp(A(5001) > S(53)))
+    c.at(5).run('conntrack list netns T1', counted)
+    c.replay()
+
+
 @BOTH
 def test_query_and_answer_is_no_stream(case, flow):
     """A reply within two seconds of the start leaves the short timeout."""
