@@ -11,14 +11,13 @@
 #include <rte_sctp.h>
 
 #include "csum.h"
+#include "icmp_error.h"
 
 #define TCP_SUM_AT  16u
 #define UDP_SUM_AT  6u
 #define ICMP_SUM_AT 2u
 #define SCTP_SUM_AT 8u
 #define ICMP_ID_AT  4u
-#define LENGTH4_AT  5u /* RFC 4884: octets of the packet inside, in units of 4 or 8 */
-#define LENGTH6_AT  4u
 
 /* Writes 16 bits; returns what changed. */
 static uint64_t
@@ -76,28 +75,6 @@ put_addresses6(uint8_t *ip, const struct tuple *sent)
 	return diff;
 }
 
-/*
- * How many bytes from the inner transport header on are that packet's and can be written here: not
- * beyond its own length, the error's, an extension's begin (RFC 4884) or the first segment.
- */
-static unsigned int
-inner_len(const struct pkt *p, unsigned int inner_total)
-{
-	unsigned int l4 = (unsigned int)(p->l4 - rte_pktmbuf_mtod(p->mbuf, const uint8_t *));
-	unsigned int end = RTE_MIN((unsigned int)p->l4_len, p->mbuf->data_len - l4);
-	unsigned int quoted = p->tuple.family == TUPLE_IPV4 ? p->l4[LENGTH4_AT] * 4u
-							    : p->l4[LENGTH6_AT] * 8u;
-
-	/* A router that knows nothing of extensions has zero there; of a packet too big
-	 * (RFC 4443) it is a part of the MTU. */
-	if (p->tuple.family == TUPLE_IPV6 && p->icmp_type == 2)
-		quoted = 0;
-	if (quoted != 0)
-		end = RTE_MIN(end, p->inner_off + quoted);
-	end = RTE_MIN(end, p->inner_off + inner_total);
-	return end > p->inner_l4_off ? end - p->inner_l4_off : 0;
-}
-
 /* Ports or id, and the checksum over them and the addresses (`diff` is of these) if it is there.
  * Returns what changed. */
 static uint64_t
@@ -153,23 +130,20 @@ void
 nat_rewrite_inner(struct pkt *p, const struct tuple *sent, uint64_t outer_diff)
 {
 	uint8_t *ip = p->l4 + p->inner_off, *sum = p->l4 + ICMP_SUM_AT;
-	unsigned int total, head = p->inner_l4_off - p->inner_off, len;
+	unsigned int len, whole;
 	uint64_t addresses, changed;
 
 	if (sent->family == TUPLE_IPV4) {
-		total = rte_be_to_cpu_16(((struct rte_ipv4_hdr *)(void *)ip)->total_length);
 		addresses = put_addresses4(ip, sent);
 		/* The header's sum takes up what changed in its addresses. */
 		changed = 0;
 	} else {
-		total = sizeof(struct rte_ipv6_hdr) +
-			rte_be_to_cpu_16(((struct rte_ipv6_hdr *)(void *)ip)->payload_len);
 		addresses = put_addresses6(ip, sent);
 		changed = addresses;
 	}
-	len = inner_len(p, total);
+	len = icmp_error_inner(p, &whole);
 	changed += put_transport(p->l4 + p->inner_l4_off, len, sent, addresses);
 	if (sent->proto == IPPROTO_SCTP)
-		changed += put_crc(p->l4 + p->inner_l4_off, len, total - head);
+		changed += put_crc(p->l4 + p->inner_l4_off, len, whole);
 	put16(sum, csum_adjust(get16(sum), changed + outer_diff));
 }

@@ -10,6 +10,8 @@
 
 #define ICMP6_REDIRECT 137
 #define ICMP6_QUERIES  128 /* types below are errors */
+#define LENGTH4_AT     5u  /* RFC 4884: octets of the packet inside, in units of 4 or 8 */
+#define LENGTH6_AT     4u
 
 struct icmp_header {
 	uint8_t type, code;
@@ -114,4 +116,28 @@ icmp_error_write(struct rte_mbuf *m, const struct pkt *p, const struct icmp_erro
 	icmp->sum = ip4 ? (uint16_t)~rte_raw_cksum(icmp, len)
 			: rte_ipv6_udptcp_cksum((const void *)ip, icmp);
 	return true;
+}
+
+unsigned int
+icmp_error_inner(const struct pkt *p, unsigned int *whole)
+{
+	const uint8_t *ip = p->l4 + p->inner_off;
+	bool ip4 = p->tuple.family == TUPLE_IPV4;
+	unsigned int l4 = (unsigned int)(p->l4 - rte_pktmbuf_mtod(p->mbuf, const uint8_t *));
+	unsigned int end = RTE_MIN((unsigned int)p->l4_len, p->mbuf->data_len - l4);
+	unsigned int quoted = ip4 ? p->l4[LENGTH4_AT] * 4u : p->l4[LENGTH6_AT] * 8u;
+	unsigned int total, head = p->inner_l4_off - p->inner_off;
+
+	total = ip4 ? rte_be_to_cpu_16(((const struct rte_ipv4_hdr *)ip)->total_length)
+		    : sizeof(struct rte_ipv6_hdr) +
+			      rte_be_to_cpu_16(((const struct rte_ipv6_hdr *)ip)->payload_len);
+	/* A router that knows nothing of extensions has zero there; of a packet too big
+	 * (RFC 4443) it is a part of the MTU. */
+	if (!ip4 && p->icmp_type == ICMP6_PACKET_TOO_BIG)
+		quoted = 0;
+	if (quoted != 0)
+		end = RTE_MIN(end, p->inner_off + quoted);
+	end = RTE_MIN(end, p->inner_off + total);
+	*whole = total - head;
+	return end > p->inner_l4_off ? end - p->inner_l4_off : 0;
 }

@@ -11,6 +11,7 @@
 #include "answer.h"
 #include "cookie.h"
 #include "csum.h"
+#include "icmp_error.h"
 #include "tcp_option.h"
 
 #define WINDOW_MAX  65535u
@@ -469,7 +470,7 @@ void
 synproxy_error_to_server(struct pkt *p, const struct synproxy *s)
 {
 	uint8_t *tcp = p->l4 + p->inner_l4_off;
-	unsigned int len = p->l4_len > p->inner_l4_off ? p->l4_len - p->inner_l4_off : 0;
+	unsigned int whole, len = icmp_error_inner(p, &whole);
 	uint64_t changed;
 	rte_be32_t was, is;
 	uint16_t sum;
