@@ -76,6 +76,24 @@ def test_what_is_set_is_not_inherited(rpc, child):
     assert knob(rpc, 'nf_conntrack_acct', netns='t2') == 1
 
 
+def test_bounds_of_each_size(rpc, child):
+    """max(128, entries / 128) and entries / 2; of one that shares they are those of the table of
+    all, and move with it."""
+    for i, (asked, entries) in enumerate([(1, 1), (127, 128), (1 << 14, 1 << 14),
+                                          ((1 << 14) + 1, 1 << 15), (1 << 20, 1 << 20)]):
+        child(asked)
+        rpc.ok('netns.add', names=[f't{i}'])
+        shown = rpc.ok('netns.show', name=f't{i}')
+        assert [shown[k] for k in ('tcp_ehash_entries', 'tcp_max_tw_buckets',
+                                   'tcp_max_syn_backlog')] == \
+            [entries, entries // 2, max(128, entries // 128)]
+    child(0)
+    rpc.ok('netns.add', names=['sharing'])
+    of_all = knob(rpc, BUCKETS)
+    assert (knob(rpc, TW, netns='sharing'), knob(rpc, BACKLOG, netns='sharing')) == \
+        (of_all // 2, max(128, of_all // 128))
+
+
 def test_without_memory_it_shares(rpc, gateway, child):
     """Two of five find room. The others are created all the same, and a warning says so."""
     child(MOST)

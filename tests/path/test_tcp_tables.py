@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Namespaces with a TCP table of their own: what is in it, that nobody else can tell, and the
 bounds that go with it; and how the table of all grows."""
+import functools
 import struct
 
 import pytest
@@ -9,6 +10,7 @@ from scapy.all import ICMP
 from harness import CONFIG, Case, entry
 from nat64 import told
 from packets import A, B, S, R, Host, home, icmp_error, l3, patch, tagged, tcp, udp
+from test_synproxy import Talk
 
 P = Host('203.0.113.1')
 CHILD = 'net.ipv4.tcp_child_ehash_entries'
@@ -239,6 +241,60 @@ def test_backlog_of_the_tables_size(sluice, tmp_path):
         c.at(i / 1000).inside(syn(1000 + i), drop='syn-backlog' if i == 128 else None)
     c.at(1).run('stats netns T1', says(half_open=128, backlog_full=1))
     c.replay()
+
+
+COOKIES = 'sluice.syncookies'
+
+
+def flood(c, at, n):
+    """SYNs of as many connections, from another host."""
+    for i in range(n):
+        c.at(at + i / 1000).inside(syn(1000 + i, B))
+
+
+@pytest.mark.parametrize('buckets,backlog', [(64, 128), (1 << 15, 256)])
+def test_cookies_beyond_the_backlog_of_the_tables_size(sluice, tmp_path, buckets, backlog):
+    """Nothing was set but the size of the table and the cookies: the SYN that finds as many half
+    open as go with it is answered, and its connection opens beside them."""
+    t = Talk(functools.partial(Case, sluice, tmp_path), flow=flow(40000), config=owning(buckets),
+             knobs={COOKIES: 1})
+    c = t.case
+    flood(c, 0, backlog)
+    c.at(1).run('netns show T1', says(tcp_ehash_entries=buckets, tcp_max_syn_backlog=backlog,
+                                      tcp_half_open=backlog))
+    t.opens(536, at=2)
+    c.at(3).run('stats netns T1', says(half_open=backlog, backlog_full=1, cookies_sent=1,
+                                       cookies_valid=1, proxied=1, entries=backlog + 1))
+    c.replay()
+
+
+def test_no_cookies_where_nothing_is_bound(sluice, tmp_path):
+    """In a namespace that shares the table the bound is shown, and is none until it is set."""
+    t = Talk(functools.partial(Case, sluice, tmp_path), flow=flow(40000),
+             config='sysctl nf_conntrack_buckets=8192\n' + CONFIG, knobs={COOKIES: 1})
+    c = t.case
+    flood(c, 0, 140)
+    c.at(1).run('netns show T1', says(tcp_ehash_entries=-8192, tcp_max_syn_backlog=128))
+    c.at(1).run('stats netns T1', says(cookies_sent=0, backlog_full=0, entries=140))
+    c.at(2).run(f'sysctl netns T1 {BACKLOG}=128')
+    c.at(3).run('conntrack flush netns T1')
+    flood(c, 4, 128)
+    t.opens(536, at=5)
+    c.at(6).run('stats netns T1', says(cookies_sent=1, cookies_valid=1, half_open=128))
+    c.replay()
+
+
+def test_time_wait_of_the_tables_size(sluice, tmp_path):
+    """Half of the buckets, and none where the table is shared."""
+    for own, kept in ((8, 4), (0, 6)):
+        c = Case(sluice, tmp_path, config=owning(own))
+        for port in range(1, 7):
+            opened(c, port / 10 - .1, port)
+            closed(c, 1 + port / 10, port)
+        c.at(2).run('netns show T1', says(tcp_time_wait=4 if own else 0,
+                                          tcp_max_tw_buckets=4 if own else 131072))
+        c.at(2).run('stats netns T1', says(entries=kept, time_wait_full=6 - kept))
+        c.replay()
 
 
 def test_shared_tables_bound_nothing_but_what_was_set(sluice, tmp_path):
