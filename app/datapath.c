@@ -222,10 +222,7 @@ verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
 			limits_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
 			w->dp.counts = true;
 		}
-		if (p->ns != NULL && translate_on(p->ns)) {
-			ct_lookup_other(w->ct, p);
-			translate = true;
-		}
+		translate |= p->ns != NULL && translate_on(p->ns);
 	}
 	if (unlikely(more > 0))
 		ct_lookup_chains(w->ct, pkt, n);
@@ -328,7 +325,7 @@ forward(struct worker *w, struct pkt *p)
 	if (unlikely(p->flags & PKT_DROPPED))
 		return;
 	if (unlikely(translate_on(p->ns)) && p->ct != NULL)
-		p->out = station_out(p);
+		p->out = translate_out(p);
 	else if (likely(p->out == NULL))
 		p->out = link_peer(p->in);
 	if (unlikely(p->rules != NULL) && !(p->flags & PKT_CT_NEW)) {

@@ -12,6 +12,7 @@
 #include "link_address.h"
 #include "nat.h"
 #include "neighbour.h"
+#include "ready.h"
 #include "worker.h"
 
 #define UNLOCKED __attribute__((no_sanitize_thread))
@@ -32,17 +33,6 @@ read_end(const struct ct_entry *e, unsigned int dir, struct rte_ether_addr *mac)
 	memcpy(&end, &word, sizeof(end));
 	memcpy(mac, end.mac, sizeof(*mac));
 	return !rte_is_zero_ether_addr(mac);
-}
-
-UNLOCKED static void
-write_end(struct ct_entry *e, unsigned int dir, const struct rte_ether_addr *mac)
-{
-	struct nat_end end = nat_slot(e)->end[dir];
-	uint64_t word;
-
-	memcpy(end.mac, mac, sizeof(end.mac));
-	memcpy(&word, &end, sizeof(word));
-	__atomic_store_n(&e->nat[dir], word, __ATOMIC_RELAXED);
 }
 
 /* The gateway's own, by which the sender does not say whose station it means. */
@@ -122,14 +112,14 @@ station_admit(struct worker *w, struct pkt *p)
 	enum neighbour_state state;
 	struct rte_ether_addr mac;
 
-	write_end(p->ct, CT_ORIGINAL, &frame_of(p)->src_addr);
+	nat_end_set(p->ct, CT_ORIGINAL, frame_of(p)->src_addr.addr_bytes);
 	if (likely(!(p->ct->status & CT_HAIRPIN) && !to_gateway(p)))
 		return true;
 	if (read_end(p->ct, CT_REPLY, &mac))
 		return true;
 	state = find(w, station_out(p), &p->ct->reply.tuple, &mac);
 	if (state == NEIGHBOUR_KNOWN)
-		write_end(p->ct, CT_REPLY, &mac);
+		nat_end_set(p->ct, CT_REPLY, mac.addr_bytes);
 	else if (state == NEIGHBOUR_NONE || undecided(p))
 		return unknown(p);
 	return true;
@@ -146,7 +136,7 @@ keep(struct pkt *p, unsigned int dir, const struct rte_ether_addr *mac)
 	sl_lock(&e->lock);
 	if (__atomic_load_n(&e->life, __ATOMIC_RELAXED) == CT_LIVE &&
 		__atomic_load_n(&e->gen, __ATOMIC_RELAXED) == p->ct_gen)
-		write_end(e, dir, mac);
+		nat_end_set(e, dir, mac->addr_bytes);
 	sl_unlock(&e->lock);
 }
 

@@ -12,6 +12,11 @@
 #define STATION_H
 
 #include <stdbool.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
 
 #include "conntrack.h"
 #include "link.h"
@@ -39,6 +44,23 @@ bool station_write(struct worker *w, struct pkt *p);
 /* With PKT_LATE_STATION: p->mbuf, a whole frame, leaves when its station is known. Takes p->mbuf.
  */
 void station_wait(struct worker *w, struct pkt *p);
+
+/* The same where the entry has ready where the packet goes: false when it is not known, or when the
+ * packet is the first answer, which says where the responder is. */
+static inline bool
+station_write_ready(struct pkt *p, uint16_t status, const uint8_t mac[6])
+{
+	uint8_t *dst = rte_pktmbuf_mtod(p->mbuf, uint8_t *);
+	bool answer = p->ct_dir == CT_REPLY;
+
+	if (!answer && likely(memcmp(dst, &p->in->mac, sizeof(p->in->mac)) != 0))
+		return true;
+	if (unlikely((answer && !(status & CT_NAT_MET)) ||
+		     rte_is_zero_ether_addr((const struct rte_ether_addr *)mac)))
+		return false;
+	memcpy(dst, mac, sizeof(p->in->mac));
+	return true;
+}
 
 /* Where a packet of a known connection leaves. */
 static inline struct link *

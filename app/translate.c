@@ -14,6 +14,7 @@
 #include "link_address.h"
 #include "nat64.h"
 #include "nat_pools.h"
+#include "ready.h"
 #include "rule.h"
 #include "station.h"
 #include "worker.h"
@@ -252,6 +253,28 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 	return tell(w, p, n, nat_commit(thread_of(w), p, &r));
 }
 
+/*
+ * Most packets: their entry has ready what they become. To whom a packet goes is written when it is
+ * an answer, or was sent to the gateway. False: another way must be found, or the entry has gone.
+ */
+static __rte_always_inline bool
+write_ready(struct pkt *p)
+{
+	const struct ct_entry *e = p->ct;
+	uint16_t status = __atomic_load_n(&e->status, __ATOMIC_RELAXED);
+	struct nat_ready r;
+
+	if (unlikely(!(status & CT_NAT_READY) || p->flags & PKT_ICMP_ERROR || p->train != NULL))
+		return false;
+	r = nat_ready_load(e, p->ct_dir);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (unlikely(__atomic_load_n(&e->gen, __ATOMIC_RELAXED) != p->ct_gen ||
+		     !station_write_ready(p, status, r.mac)))
+		return false;
+	nat_ready_write(p, &r, status);
+	return true;
+}
+
 void
 translate_burst(struct worker *w, struct pkt *p, unsigned int n)
 {
@@ -260,6 +283,8 @@ translate_burst(struct worker *w, struct pkt *p, unsigned int n)
 
 	for (; p < end; p++) {
 		if (p->flags & PKT_DROPPED || p->ct == NULL || !translate_on(p->ns))
+			continue;
+		if (likely(write_ready(p)))
 			continue;
 		if (unlikely(nat64_translated(p->ct)))
 			datapath_nat64(w, p);

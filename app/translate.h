@@ -11,6 +11,7 @@
 #include "conntrack.h"
 #include "gateway.h"
 #include "nat.h"
+#include "station.h"
 
 struct link;
 struct link_address;
@@ -66,6 +67,18 @@ struct translate_source {
  * not. Verdicts as nat_commit() has them. */
 enum ct_verdict translate_commit(
 	struct worker *w, struct pkt *p, const struct translate_source *src);
+
+/* Where a packet of a known connection leaves; what its translation is read from is fetched. */
+static inline struct link *
+translate_out(const struct pkt *p)
+{
+	const uint16_t translated = CT_SRC_NAT | CT_DST_NAT;
+	uint16_t status = __atomic_load_n(&p->ct->status, __ATOMIC_RELAXED);
+
+	if (unlikely((status & translated) && !(status & CT_NAT_READY)))
+		ct_fetch_others(p);
+	return station_out(p);
+}
 
 /* The stage behind forward: rewrites what is translated of n packets. */
 void translate_burst(struct worker *w, struct pkt *p, unsigned int n);

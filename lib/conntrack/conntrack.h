@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_prefetch.h>
+
 #include "clock.h"
 #include "entry.h"
 #include "hash.h"
@@ -148,8 +150,13 @@ ct_lookup_missed(const struct pkt *p)
 	return p->ct_ref == 0;
 }
 
-/* After match: fetches what else of the candidate its translation is read from. */
-void ct_lookup_other(struct ct_thread *t, const struct pkt *p);
+/* Of a tracked packet, whose own lines of the entry are there: fetches the others. */
+static inline void
+ct_fetch_others(const struct pkt *p)
+{
+	rte_prefetch0(p->ct_dir == CT_ORIGINAL ? &p->ct->reply : &p->ct->orig);
+	rte_prefetch0(&p->ct->ns);
+}
 
 /*
  * The first packets of a burst, behind match, as finish and ct_track() would treat them, as long as

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The connection entry: four cache lines. A packet of an established connection touches two, the
- * line of its own direction (key, counters) and the shared one (lock, life, deadline, protocol
- * state). The fourth is for what changes seldom or is only listed.
+ * line of its own direction (key, counters or what it is translated to) and the shared one (lock,
+ * life, deadline, protocol state). The fourth is for what changes seldom or is only listed.
  *
- *   dir[0]   original tuple, its counters
+ *   dir[0]   original tuple, its counters or translation
  *   shared   lock, life, generation, deadline, protocol state
- *   dir[1]   reply tuple, its counters
+ *   dir[1]   reply tuple, likewise
  *   cold     mark, owner, NAT and limits slots, timestamps
  *
  * Who writes what:
@@ -46,6 +46,8 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 #define CT_SEQADJ       0x0100 /* TCP: its segments pass through ops.adjust */
 #define CT_NAT64        0x0200 /* one tuple is of IPv6, the other of IPv4 */
 #define CT_ACCT         0x0400 /* counted, since nf_conntrack_acct was on as it began */
+#define CT_NAT_READY    0x0800 /* not with CT_ACCT: nat_ready is lib/nat's */
+#define CT_NAT_MET      0x1000 /* the application knows where both ends are */
 #define CT_NEEDS_ROOM   0x8000 /* EMBRYO: another has to go before it can be inserted */
 
 #define CT_STATUS_TOLD (CT_SEEN_REPLY | CT_ASSURED | CT_SRC_NAT | CT_DST_NAT | CT_UDP_STREAM)
@@ -53,8 +55,12 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 struct ct_dir_part {
 	struct tuple tuple;
 	uint32_t verdict; /* lib/rules': of the last evaluation in this direction, 0: none */
-	uint64_t packets; /* with CT_ACCT */
-	uint64_t bytes;
+	union {
+		struct {
+			uint64_t packets, bytes; /* with CT_ACCT */
+		};
+		uint64_t nat_ready[2]; /* with CT_NAT_READY */
+	};
 };
 
 /* One direction of the window tracking (van Rooij 2001, "Real stateful TCP packet filtering"). */

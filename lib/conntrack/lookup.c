@@ -103,16 +103,6 @@ ct_lookup_match(struct ct_thread *t, struct pkt *p)
 	return p->ct_ref == CT_REF_MORE;
 }
 
-void
-ct_lookup_other(struct ct_thread *t, const struct pkt *p)
-{
-	const struct ct_entry *e = &t->ct->pool[p->ct_ref >> 1];
-
-	rte_prefetch0(p->ct_ref & 1 ? &e->orig : &e->reply);
-	if (p->ct_ref & 1)
-		rte_prefetch0(&e->ns);
-}
-
 /* One line further in the chain of a packet whose head line had nothing. */
 static inline const struct ct_line *
 match_next(struct ct_thread *t, struct pkt *p, const struct ct_line *at)

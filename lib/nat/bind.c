@@ -9,6 +9,7 @@
 
 #include "drop.h"
 #include "nat64.h"
+#include "ready.h"
 
 #define BUDGET    512u /* candidates that are looked at for one connection */
 #define ADDRESSES 256u /* addresses of a range that are tried for one connection */
@@ -271,8 +272,10 @@ static enum ct_verdict
 commit_as_is(struct nat_thread *t, struct pkt *p)
 {
 	struct nat_search s;
-	enum ct_verdict v = ct_try_commit(t->ct, p);
+	enum ct_verdict v;
 
+	nat_ready_make(p->ct);
+	v = ct_try_commit(t->ct, p);
 	if (likely(v != CT_CLASH))
 		return v;
 	if (picked_up(p))

@@ -145,7 +145,8 @@ enum ct_verdict nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where
  */
 enum ct_verdict nat_commit(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
 
-/* ---- every packet (worker) ---- */
+/* ---- every packet (worker) ----
+ * For most of them ready.h has a shorter way. */
 
 static inline bool
 nat_translated(const struct ct_entry *e)

@@ -7,6 +7,7 @@
  */
 #include "block.h"
 #include "nat64.h"
+#include "ready.h"
 
 #define BATCH   8u
 #define SMALL   64u /* ports of a range that is gone through */
@@ -119,6 +120,7 @@ nat_set_reply(struct nat_search *s)
 	if (memcmp(&s->cand.dst, &o->src, sizeof(o->src)) != 0 ||
 		(s->has_ports && *nat_reply_port(&s->cand, s->by_id) != o->sport))
 		e->status |= CT_SRC_NAT;
+	nat_ready_make(e);
 }
 
 enum ct_verdict

@@ -55,15 +55,28 @@ csum_diff32(uint32_t old, uint32_t new)
 }
 
 static inline uint16_t
-csum_adjust(uint16_t csum, uint64_t diff)
+csum_fold(uint64_t sum)
 {
-	uint64_t sum = diff + (uint16_t)~csum;
-
 	sum = (sum & UINT32_MAX) + (sum >> 32);
 	sum = (sum & UINT16_MAX) + (sum >> 16);
 	sum = (sum & UINT16_MAX) + (sum >> 16);
 	sum = (sum & UINT16_MAX) + (sum >> 16);
-	return (uint16_t)~sum;
+	return (uint16_t)sum;
+}
+
+static inline uint16_t
+csum_adjust(uint16_t csum, uint64_t diff)
+{
+	return (uint16_t)~csum_fold(diff + (uint16_t)~csum);
+}
+
+/* The same with what changed folded before. */
+static inline uint16_t
+csum_adjust16(uint16_t csum, uint16_t diff)
+{
+	uint32_t sum = (uint32_t)diff + (uint16_t)~csum;
+
+	return (uint16_t)~((sum & UINT16_MAX) + (sum >> 16));
 }
 
 /* The same for UDP, whose sum of zero means that there is none (RFC 768). */

@@ -5,12 +5,12 @@
  *
  *   established  N connections that exist, both directions of each in random order from a capture
  *                that net_pcap plays for ever; base: the same ports, only receiving and sending
+ *   translated   the same connections, translated; base: untranslated, in a gateway beside
  *   new          UDP from random sources, every packet a new connection; base: the same
  *   listing      `established` while the control thread lists all entries; base: while it does not
  *
  * Rounds of base and measured alternate; medians are printed.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +22,8 @@
 #include "bench.h"
 #include "bench_capture.h"
 #include "bench_gateway.h"
+#include "bench_path_options.h"
 #include "rcu.h"
-
-#define SIZES_MAX  8u
-#define ROUNDS_MAX 15u
 
 /* Buffers besides those that hold the capture: in flight, in caches, and what a burst takes. */
 #define BUFFERS_SPARE 16384u
@@ -34,21 +32,6 @@
 /* More than a buffer with its headers and its place in the pool's ring takes. */
 #define BUFFER_BYTES    640u
 #define MEMORY_SPARE_MB 192u
-
-enum test { ESTABLISHED, NEW, LISTING, TESTS };
-
-static const char *const test_name[TESTS] = {
-	[ESTABLISHED] = "established", [NEW] = "new", [LISTING] = "listing"};
-
-struct options {
-	uint32_t flows[SIZES_MAX], list_entries;
-	unsigned int n_flows, tests, ms, rounds, seconds, buckets_per_entry;
-	unsigned int worker_core, control_core;
-	uint32_t max_entries; /* of `new` */
-	uint32_t rules;
-	const char *nat, *sources; /* of new: its prefix */
-	bool udp, limit, events, json, no_huge;
-};
 
 struct bed {
 	const struct options *o;
@@ -97,9 +80,9 @@ result_row(struct result *r, const struct bench_gateway *g)
 	ct_memory(g->gw.ct, &m);
 	bytes = (double)(m.pool_present + m.lines_present + m.walk_present) / ct_max(g->gw.ct);
 	return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "test",
-		test_name[r->test], "flows", (int)r->flows, "mpps", pps / 1e6, "ns", 1e9 / pps,
-		"base_mpps", base / 1e6, "base_ns", 1e9 / base, "percent", 100 * pps / base,
-		"core_percent", 100 * bench_median(r->share, r->n), "entries",
+		bench_path_test[r->test], "flows", (int)r->flows, "mpps", pps / 1e6, "ns",
+		1e9 / pps, "base_mpps", base / 1e6, "base_ns", 1e9 / base, "percent",
+		100 * pps / base, "core_percent", 100 * bench_median(r->share, r->n), "entries",
 		(json_int_t)ct_count(g->gw.ct), "bytes_per_entry", bytes);
 }
 
@@ -117,25 +100,25 @@ check_no_drops(const struct bench_gateway *g, const char *during)
 /* ---- established connections ---- */
 
 static void
-open_established(struct bed *b, struct bench_gateway *g, uint32_t flows)
+open_established(struct bed *b, struct bench_gateway *g, uint32_t flows, const char *nat)
 {
 	const char *dir = getenv("TMPDIR");
-	char path[128], devargs[192];
+	char path[128], devargs[192], sink[48];
 	struct bench_gateway_config config = {.pool = b->pool,
 		.lcore = 1,
 		.max_entries = flows,
 		.buckets = flows * b->o->buckets_per_entry,
 		.rules = b->o->rules,
 		.limit = b->o->limit,
-		.nat = b->o->nat,
+		.nat = nat,
 		.events = b->o->events,
-		.source = devargs};
-	unsigned int how = (b->o->udp ? BENCH_UDP : 0) | (b->o->nat != NULL ? BENCH_NAT : 0);
+		.source = devargs,
+		.sink = sink};
+	unsigned int how = (b->o->udp ? BENCH_UDP : 0) | (nat != NULL ? BENCH_NAT : 0);
 	int fd;
 
-	if (b->o->nat != NULL && strcmp(b->o->nat, "prefix") != 0)
-		bench_die("--nat %s: answers to it are not known: established needs prefix",
-			b->o->nat);
+	if (nat != NULL && strcmp(nat, "prefix") != 0)
+		bench_die("--nat %s: answers to it are not known: established needs prefix", nat);
 
 	snprintf(path, sizeof(path), "%.100s/sluice-bench-XXXXXX", dir == NULL ? "/tmp" : dir);
 	fd = mkstemp(path);
@@ -143,7 +126,8 @@ open_established(struct bed *b, struct bench_gateway *g, uint32_t flows)
 		bench_die("%s cannot be made", path);
 	close(fd);
 	bench_capture_write(path, flows, how);
-	snprintf(devargs, sizeof(devargs), "net_pcap_source,rx_pcap=%s,infinite_rx=1", path);
+	snprintf(devargs, sizeof(devargs), "net_pcap_%p,rx_pcap=%s,infinite_rx=1", (void *)g, path);
+	snprintf(sink, sizeof(sink), "net_null_%p,no-rx=1", (void *)g);
 	bench_gateway_open(g, &config); /* the capture is in memory now */
 	unlink(path);
 	bench_gateway_prime(g, flows, how);
@@ -157,7 +141,7 @@ measure_established(struct bed *b, uint32_t flows)
 	struct bench_rate base;
 	unsigned int i;
 
-	open_established(b, &g, flows);
+	open_established(b, &g, flows, b->o->nat);
 	for (i = 0; i < b->o->rounds; i++) {
 		base = bench_gateway_floor(&g, b->o->ms);
 		add_round(&r, base, bench_gateway_run(&g, b->o->ms));
@@ -166,6 +150,27 @@ measure_established(struct bed *b, uint32_t flows)
 	if (ct_count(g.gw.ct) != flows)
 		bench_die("the flows of the capture made new entries");
 	bench_row(&b->out, result_row(&r, &g));
+	bench_gateway_close(&g);
+}
+
+static void
+measure_translated(struct bed *b, uint32_t flows)
+{
+	struct result r = {.test = TRANSLATED, .flows = flows};
+	struct bench_gateway plain, g;
+	struct bench_rate base;
+	unsigned int i;
+
+	open_established(b, &plain, flows, NULL);
+	open_established(b, &g, flows, "prefix");
+	for (i = 0; i < b->o->rounds; i++) {
+		base = bench_gateway_run(&plain, b->o->ms);
+		add_round(&r, base, bench_gateway_run(&g, b->o->ms));
+	}
+	check_no_drops(&plain, "translated");
+	check_no_drops(&g, "translated");
+	bench_row(&b->out, result_row(&r, &g));
+	bench_gateway_close(&plain);
 	bench_gateway_close(&g);
 }
 
@@ -219,7 +224,7 @@ measure_listing(struct bed *b, uint32_t entries)
 	unsigned int i;
 	json_t *row;
 
-	open_established(b, &g, entries);
+	open_established(b, &g, entries, b->o->nat);
 	bench_gateway_start(&g);
 	for (i = 0; i < b->o->rounds; i++) {
 		m[0] = bench_gateway_moment(&g);
@@ -353,8 +358,12 @@ flows_max(const struct options *o)
 	uint32_t most = o->tests & 1u << LISTING ? o->list_entries : 0;
 	unsigned int i;
 
-	for (i = 0; i < o->n_flows && o->tests & 1u << ESTABLISHED; i++)
-		most = RTE_MAX(most, o->flows[i]);
+	for (i = 0; i < o->n_flows; i++) {
+		if (o->tests & 1u << ESTABLISHED)
+			most = RTE_MAX(most, o->flows[i]);
+		if (o->tests & 1u << TRANSLATED)
+			most = RTE_MAX(most, 2 * o->flows[i]);
+	}
 	return most;
 }
 
@@ -373,177 +382,12 @@ measure_all(struct bed *b)
 
 	for (i = 0; i < b->o->n_flows && b->o->tests & 1u << ESTABLISHED; i++)
 		measure_established(b, b->o->flows[i]);
+	for (i = 0; i < b->o->n_flows && b->o->tests & 1u << TRANSLATED; i++)
+		measure_translated(b, b->o->flows[i]);
 	if (b->o->tests & 1u << NEW)
 		measure_new(b);
 	if (b->o->tests & 1u << LISTING)
 		measure_listing(b, b->o->list_entries);
-}
-
-static const char usage[] =
-	"usage: bench_path [options]\n"
-	"  --tests TEST[,TEST…]   established,new,listing\n"
-	"  --flows N[,N…]         connections of established, 64k,1M (k and M: powers of two)\n"
-	"  --list-entries N       entries of listing, 1M\n"
-	"  --rounds N             of base and measured in turn, whose median counts, 5\n"
-	"  --ms N                 time of a round, 1000\n"
-	"  --seconds N            time of new, 20\n"
-	"  --max N                nf_conntrack_max of new, 8M\n"
-	"  --buckets-per-entry N  nf_conntrack_buckets for each entry, 4\n"
-	"  --rules N              in forward, of which only the last matches, 0\n"
-	"  --limit                a rule that counts connections of each source\n"
-	"  --nat KIND             all is translated: prefix; new also pool, independent, blocks\n"
-	"  --events               a listener to connections, who reads along\n"
-	"  --sources PREFIX       of new, 10.0.0.0/8\n"
-	"  --udp                  established and listing have UDP, not TCP\n"
-	"  --worker-core N        1\n"
-	"  --control-core N       0\n"
-	"  --no-huge              no huge pages, even if there are enough\n"
-	"  --quick                64k, 2 rounds of 200 ms, 4 s of new, 128k entries listed\n"
-	"  --json                 one JSON object instead of the table\n"
-	"Huge pages of 2 MB are used when enough are free: sysctl vm.nr_hugepages=N before.\n";
-
-static unsigned int
-parse_tests(const char *text)
-{
-	char *copy = strdup(text), *rest = copy, *word;
-	unsigned int tests = 0, i;
-
-	while (copy != NULL && (word = strsep(&rest, ",")) != NULL) {
-		for (i = 0; i < TESTS && strcmp(word, test_name[i]) != 0; i++)
-			;
-		if (i == TESTS)
-			bench_die("--tests %s: established, new or listing", word);
-		tests |= 1u << i;
-	}
-	free(copy);
-	return tests;
-}
-
-static void
-set_flows(struct options *o, const char *text)
-{
-	unsigned int i;
-
-	o->n_flows = bench_sizes("flows", text, o->flows, SIZES_MAX);
-	for (i = 0; i < o->n_flows; i++)
-		if (o->flows[i] > BENCH_FLOWS_MAX)
-			bench_die("--flows: at most %u", BENCH_FLOWS_MAX);
-}
-
-static void
-set_quick(struct options *o)
-{
-	set_flows(o, "64k");
-	o->rounds = 2;
-	o->ms = 200;
-	o->seconds = 4;
-	o->list_entries = 128 * 1024;
-}
-
-static bool
-set_flag(struct options *o, int c)
-{
-	if (c == 'q')
-		set_quick(o);
-	else if (c == 'u')
-		o->udp = true;
-	else if (c == 'i')
-		o->limit = true;
-	else if (c == 'v')
-		o->events = true;
-	else if (c == 'n')
-		o->no_huge = true;
-	else if (c == 'j')
-		o->json = true;
-	else
-		return false;
-	return true;
-}
-
-static bool
-set_number(struct options *o, int c, const char *text)
-{
-	if (c == 'r')
-		o->rounds = (unsigned int)bench_number("rounds", text, 1, ROUNDS_MAX);
-	else if (c == 'm')
-		o->ms = (unsigned int)bench_number("ms", text, 10, 60000);
-	else if (c == 's')
-		o->seconds = (unsigned int)bench_number("seconds", text, 2, 3600);
-	else if (c == 'b')
-		o->buckets_per_entry = (unsigned int)bench_number("buckets-per-entry", text, 1, 16);
-	else if (c == 'e')
-		o->rules = (uint32_t)bench_number("rules", text, 0, 65535);
-	else if (c == 'w')
-		o->worker_core = (unsigned int)bench_number("worker-core", text, 0, 1023);
-	else if (c == 'c')
-		o->control_core = (unsigned int)bench_number("control-core", text, 0, 1023);
-	else
-		return false;
-	return true;
-}
-
-static bool
-set_size(struct options *o, int c, const char *text)
-{
-	if (c == 'f')
-		set_flows(o, text);
-	else if (c == 'l')
-		bench_sizes("list-entries", text, &o->list_entries, 1);
-	else if (c == 'x')
-		bench_sizes("max", text, &o->max_entries, 1);
-	else if (c == 't')
-		o->tests = parse_tests(text);
-	else if (c == 'a')
-		o->nat = text;
-	else if (c == 'p')
-		o->sources = text;
-	else
-		return false;
-	return true;
-}
-
-static void
-parse_options(struct options *o, int argc, char **argv)
-{
-	static const struct option longs[] = {{"tests", required_argument, NULL, 't'},
-		{"flows", required_argument, NULL, 'f'},
-		{"list-entries", required_argument, NULL, 'l'},
-		{"rounds", required_argument, NULL, 'r'}, {"ms", required_argument, NULL, 'm'},
-		{"seconds", required_argument, NULL, 's'}, {"max", required_argument, NULL, 'x'},
-		{"buckets-per-entry", required_argument, NULL, 'b'},
-		{"worker-core", required_argument, NULL, 'w'},
-		{"control-core", required_argument, NULL, 'c'}, {"udp", no_argument, NULL, 'u'},
-		{"nat", required_argument, NULL, 'a'}, {"rules", required_argument, NULL, 'e'},
-		{"limit", no_argument, NULL, 'i'}, {"events", no_argument, NULL, 'v'},
-		{"sources", required_argument, NULL, 'p'}, {"no-huge", no_argument, NULL, 'n'},
-		{"quick", no_argument, NULL, 'q'}, {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-	int c;
-
-	*o = (struct options){.list_entries = 1024 * 1024,
-		.tests = (1u << TESTS) - 1,
-		.ms = 1000,
-		.rounds = 5,
-		.seconds = 20,
-		.buckets_per_entry = 4,
-		.sources = "10.0.0.0/8",
-		.worker_core = 1,
-		.max_entries = 8 * 1024 * 1024};
-	set_flows(o, "64k,1M");
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		if (c == 'h')
-			exit(fputs(usage, stdout) < 0);
-		if (!set_flag(o, c) && !set_number(o, c, optarg) && !set_size(o, c, optarg)) {
-			fputs(usage, stderr);
-			exit(2);
-		}
-	}
-	if (optind != argc)
-		bench_die("\"%s\" is no option", argv[optind]);
-	if (o->list_entries > BENCH_FLOWS_MAX)
-		bench_die("--list-entries: at most %u", BENCH_FLOWS_MAX);
-	if (o->worker_core == o->control_core)
-		bench_die("--worker-core and --control-core must be two cores");
 }
 
 static void
@@ -574,7 +418,7 @@ main(int argc, char **argv)
 	struct bed b = {.o = &o};
 	uint32_t buffers;
 
-	parse_options(&o, argc, argv);
+	bench_path_options(&o, argc, argv);
 	buffers = 2 * flows_max(&o) + BUFFERS_SPARE;
 	bench_begin(&b.out, "packet path", columns, RTE_DIM(columns), o.json);
 	start_eal(&b.out, &o,

@@ -20,6 +20,7 @@
 #include "frames.h"
 #include "nat.h"
 #include "parse.h"
+#include "ready.h"
 
 #define ROUNDS 2000u
 
@@ -220,6 +221,114 @@ test_udp_zero(void **state)
 	assert_int_equal(uh->dgram_cksum, 0);
 }
 
+/* ---- translations that are ready ---- */
+
+/* An entry of the packet's connection, of which the `status` end of direction `dir` is another. */
+static void
+one_end(struct ct_entry *e, const struct pkt *p, unsigned int dir, uint16_t status)
+{
+	struct tuple other = p->tuple, *far = &ct_dir_part(e, !dir)->tuple;
+
+	random_tuple(&other);
+	*e = (struct ct_entry){.status = status, .gen = 7};
+	ct_dir_part(e, dir)->tuple = p->tuple;
+	assert_true(tuple_invert(far, &p->tuple));
+	if ((status == CT_SRC_NAT) == (dir == CT_ORIGINAL)) {
+		far->dst = other.src;
+		far->dport = other.sport;
+	} else {
+		far->src = other.dst;
+		far->sport = other.dport;
+	}
+}
+
+/* What is ready is what nat_rewrite() does, to the last bit. */
+static void
+check_ready(const struct frame *f, unsigned int dir, uint16_t status)
+{
+	static const uint8_t mac[6] = {2, 3, 4, 5, 6, 7};
+	struct frame ready = *f, written = *f;
+	struct nat_ready r;
+	struct ct_entry e;
+	struct rte_mbuf m;
+	struct pkt p;
+
+	parse(&p, &m, &written);
+	one_end(&e, &p, dir, status);
+	nat_ready_make(&e);
+	assert_int_equal(e.status, status | CT_NAT_READY);
+	p.ct = &e;
+	p.ct_gen = 7;
+	p.ct_dir = (uint8_t)dir;
+	assert_true(nat_rewrite(NULL, &p));
+	parse(&p, &m, &ready);
+	p.ct_dir = (uint8_t)dir;
+	nat_end_set(&e, !dir, mac);
+	r = nat_ready_load(&e, dir);
+	assert_memory_equal(r.mac, mac, sizeof(mac));
+	nat_ready_write(&p, &r, e.status);
+	assert_memory_equal(ready.b, written.b, f->len);
+}
+
+static void
+test_ready(void **state)
+{
+	unsigned int kind, round;
+	struct frame f;
+	(void)state;
+
+	for (kind = 0; kind < 4; kind++) {
+		for (round = 0; round < ROUNDS; round++) {
+			frame_start(&f, NULL);
+			frame_ip4(&f, kind % 2 * 3);
+			if (kind < 2)
+				frame_tcp(&f, PKT_TCP_ACK, kind * 3);
+			else
+				frame_udp(&f);
+			frame_bytes(&f, random32() % 8);
+			frame_end(&f);
+			if (kind == 3) /* its sender has left the sum out */
+				memset(f.b + f.l4 + 6, 0, 2);
+			check_ready(&f, round & 1, round & 2 ? CT_SRC_NAT : CT_DST_NAT);
+		}
+	}
+}
+
+/* All others go by nat_rewrite(). */
+static void
+test_not_ready(void **state)
+{
+	static const struct {
+		uint16_t status;
+		uint8_t family, reply_family, proto;
+	} cases[] = {
+		{CT_SRC_NAT | CT_ACCT, TUPLE_IPV4, TUPLE_IPV4, IPPROTO_TCP},
+		{CT_SRC_NAT | CT_DST_NAT, TUPLE_IPV4, TUPLE_IPV4, IPPROTO_TCP},
+		{CT_DST_NAT | CT_HAIRPIN, TUPLE_IPV4, TUPLE_IPV4, IPPROTO_TCP},
+		{CT_SRC_NAT, TUPLE_IPV6, TUPLE_IPV6, IPPROTO_TCP},
+		{CT_SRC_NAT | CT_DST_NAT | CT_NAT64, TUPLE_IPV6, TUPLE_IPV4, IPPROTO_UDP},
+		{CT_SRC_NAT, TUPLE_IPV4, TUPLE_IPV4, IPPROTO_ICMP},
+		{CT_SRC_NAT, TUPLE_IPV4, TUPLE_IPV4, IPPROTO_SCTP},
+		{0, TUPLE_IPV4, TUPLE_IPV4, IPPROTO_UDP},
+	};
+	struct ct_entry e;
+	unsigned int i;
+	(void)state;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		e = (struct ct_entry){.status = cases[i].status | CT_NAT_READY,
+			.orig.packets = 5, .reply.bytes = 7};
+		e.orig.tuple.family = cases[i].family;
+		e.reply.tuple.family = cases[i].reply_family;
+		e.orig.tuple.proto = e.reply.tuple.proto = cases[i].proto;
+		nat_ready_make(&e);
+		assert_int_equal(e.status, cases[i].status);
+		nat_end_set(&e, CT_ORIGINAL, (const uint8_t[6]){2});
+		assert_int_equal(e.orig.packets, 5);
+		assert_int_equal(e.reply.bytes, 7);
+	}
+}
+
 static void
 build_error(struct frame *f, unsigned int inner_tcp_bytes)
 {
@@ -317,6 +426,8 @@ main(void)
 		cmocka_unit_test(test_all_kinds),
 		cmocka_unit_test(test_many_ports),
 		cmocka_unit_test(test_udp_zero),
+		cmocka_unit_test(test_ready),
+		cmocka_unit_test(test_not_ready),
 		cmocka_unit_test(test_error_with_tcp_inside),
 		cmocka_unit_test(test_error_source),
 	};
