@@ -43,7 +43,8 @@ bool icmp_error_write(struct rte_mbuf *m, const struct pkt *p, const struct icmp
 /*
  * Of an ICMP error that came (PKT_ICMP_ERROR): how many bytes from the inner transport header on
  * are that packet's and can be written here: not beyond its own length, the error's, an
- * extension's begin (RFC 4884) or the first segment. *whole: how many its sender has sent from there on.
+ * extension's begin (RFC 4884) or the first segment. *whole: how many its sender has sent from
+ * there on.
  */
 unsigned int icmp_error_inner(const struct pkt *p, unsigned int *whole);
 
