@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Translation: what has no counterpart in a scenario of the oracle (B14, B17, B24, B52)."""
+"""Translation: what has no counterpart in a scenario of the oracle (B02, B14, B17, B24, B52)."""
 from scapy.all import ICMP, Ether
 
 from harness import CONFIG, Case
@@ -67,6 +67,30 @@ def test_b24_a_range_and_not_one_port_more(sluice, tmp_path):
     c.at(1).inside(refused, drop='nat-exhausted', back=[told(refused, ICMP(type=3, code=13))])
     c.at(2).inside(udp(B(5000) > S2(53)), becomes=udp(P(5000) > S2(53)))
     c.replay()
+
+
+def test_b02_a_hundred_hosts_with_one_port(sluice, tmp_path):
+    """Each has a public port of its own toward one server, and each answer reaches its host. What
+    is chosen is the same in every replay, so that a first one tells the answers of a second."""
+    rule = 'rule add T1 postrouting meta l4proto tcp snat ip to 203.0.113.1\n'
+    hosts = [Host(f'198.51.100.{10 + i}') for i in range(100)]
+
+    def case():
+        c = translated(sluice, tmp_path, rule)
+        c._check_departures = lambda: None
+        for i, host in enumerate(hosts):
+            c.at(i / 1000).inside(tcp(host(10000) > S(443), 'S', i))
+        return c
+
+    frames = [frame for _, frame in case().replay().output('out')]
+    ports = [int.from_bytes(frame[34:36], 'big') for frame in frames]
+    assert ports[0] == 10000 and len(set(ports)) == 100 and min(ports) >= 1024
+    c = case()
+    for i, port in enumerate(ports):
+        c.at(1 + i / 1000).outside(tcp(S(443) > P(port), 'SA', 7, i + 1))
+    c.replay()
+    assert [frame for _, frame in c.output('in')] == [
+        home(tcp(S(443) > host(10000), 'SA', 7, i + 1)) for i, host in enumerate(hosts)]
 
 
 def test_b52_one_id_of_three_hosts(sluice, tmp_path):

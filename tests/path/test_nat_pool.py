@@ -25,7 +25,7 @@ def refused(c, at, frame, reason='nat-exhausted'):
     c.at(at).inside(frame, drop=reason, back=[told(frame, ICMP(type=3, code=13))])
 
 
-def test_who_is_refused_is_told_so(gateway):
+def test_b23_who_is_refused_is_told_so(gateway):
     """As often as answers may be sent, and not about an error or by none who wants it silent."""
     c = gateway('', addresses='203.0.113.1 ports 5000-5000', knobs={'sluice.reject_rate': 1})
     c.at(0).inside(udp(A(5000) > S(53)), becomes=udp(P(5000) > S(53)))
