@@ -12,8 +12,10 @@
  *
  * Each rate is of the quiet one's established connections, both ways, through the packet path, with
  * the worker's processor time as its measure. Two gateways are there, one of them without the
- * neighbour: rounds on one and on the other alternate, and what is told is the median of the pairs'
- * ratios, and their quartiles. The row without neighbour says how far two of the same are apart.
+ * neighbour. A pair is so many short slices on one and on the other, in turn, so that a machine
+ * that is slower for a while is so for both; of each the median counts. What is told is the median
+ * of the pairs' ratios, and their quartiles. The row without neighbour says how far two of the same
+ * are apart.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -38,6 +40,7 @@
 
 #define SIZES_MAX  8u
 #define ROUNDS_MAX 99u
+#define SLICES_MAX 99u
 #define BURST      32u
 #define BUFFERS    8191u
 #define MEMORY_MB  "96"
@@ -48,7 +51,7 @@ struct options {
 	uint32_t neighbours[SIZES_MAX], buckets[SIZES_MAX];
 	unsigned int n_neighbours, n_buckets;
 	uint32_t flows, own_buckets, dismantle;
-	unsigned int rounds, ms;
+	unsigned int rounds, slices, ms;
 	bool json;
 };
 
@@ -194,18 +197,31 @@ rate(struct bench_gateway *b)
 	return pps;
 }
 
-/* The order within a pair changes from one to the next. */
+/* The order changes from one slice to the next. */
+static void
+run_pair(double *one, double *other)
+{
+	double a[SLICES_MAX], b[SLICES_MAX];
+	unsigned int i;
+
+	for (i = 0; i < o.slices; i++) {
+		if (i % 2 == 0)
+			a[i] = rate(&alone);
+		b[i] = rate(&beside);
+		if (i % 2 != 0)
+			a[i] = rate(&alone);
+	}
+	*one = bench_median(a, o.slices);
+	*other = bench_median(b, o.slices);
+}
+
 static void
 run_pairs(struct pairs *r)
 {
 	unsigned int i;
 
 	for (i = 0; i < o.rounds; i++) {
-		if (i % 2 == 0)
-			r->alone[i] = rate(&alone);
-		r->beside[i] = rate(&beside);
-		if (i % 2 != 0)
-			r->alone[i] = rate(&alone);
+		run_pair(&r->alone[i], &r->beside[i]);
 		r->percent[i] = 100 * r->beside[i] / r->alone[i];
 	}
 	check_no_drops(&alone);
@@ -397,7 +413,8 @@ static const char usage[] =
 	"  --own N              buckets of its own table, 4096\n"
 	"  --dismantle N        connections of the one that is deleted, 100000\n"
 	"  --rounds N           pairs, of which the median counts, 9\n"
-	"  --ms N               time of a round, 50\n"
+	"  --slices N           of each in a pair, in turn, 9\n"
+	"  --ms N               time of a slice, 20\n"
 	"  --quick              small and short: shows that all works\n"
 	"  --json               one JSON object instead of the table\n"
 	"A connection of the neighbour takes 300 bytes of memory.\n";
@@ -408,8 +425,7 @@ set_quick(void)
 	o.n_neighbours = bench_sizes("neighbours", "64k", o.neighbours, SIZES_MAX);
 	o.n_buckets = bench_sizes("buckets", "8k", o.buckets, SIZES_MAX);
 	o.dismantle = 2000;
-	o.rounds = 1;
-	o.ms = 20;
+	o.rounds = o.slices = 1;
 }
 
 static bool
@@ -427,6 +443,8 @@ set_option(int c, const char *text)
 		o.dismantle = (uint32_t)bench_number("dismantle", text, 1, 1u << 20);
 	else if (c == 'r')
 		o.rounds = (unsigned int)bench_number("rounds", text, 1, ROUNDS_MAX);
+	else if (c == 's')
+		o.slices = (unsigned int)bench_number("slices", text, 1, SLICES_MAX);
 	else if (c == 'm')
 		o.ms = (unsigned int)bench_number("ms", text, 1, 10000);
 	else if (c == 'q')
@@ -445,13 +463,15 @@ parse_options(int argc, char **argv)
 		{"buckets", required_argument, NULL, 'b'}, {"flows", required_argument, NULL, 'f'},
 		{"own", required_argument, NULL, 'o'},
 		{"dismantle", required_argument, NULL, 'd'},
-		{"rounds", required_argument, NULL, 'r'}, {"ms", required_argument, NULL, 'm'},
+		{"rounds", required_argument, NULL, 'r'},
+		{"slices", required_argument, NULL, 's'}, {"ms", required_argument, NULL, 'm'},
 		{"quick", no_argument, NULL, 'q'}, {"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'}, {0}};
 	int c;
 
 	o = (struct options){
-		.flows = 512, .own_buckets = 4096, .dismantle = 100000, .rounds = 9, .ms = 50};
+		.flows = 512, .own_buckets = 4096, .dismantle = 100000, .rounds = 9,
+		.slices = 9, .ms = 20};
 	set_option('n', "1M,2M,4M,8M");
 	set_option('b', "128k,512k");
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
