@@ -15,10 +15,12 @@ SL_LOG_REGISTER(table_growth);
 
 #define LOOK_MS 100u
 
-/* Connections to a bucket from which on the table is too small: with six references to a line of
- * eight on average, one in seven has more than it holds. */
+/* Connections to a bucket from which on the table may be too small: with six references to a line
+ * of eight on average, one in seven has more than it holds. A translated connection has two. */
 #define FULL_NUM 3u
 #define FULL_DEN 8u
+
+#define LOOK_AGAIN 16u /* of so many connections one more */
 
 struct table_growth {
 	struct task task;
@@ -65,11 +67,13 @@ chains_are_long(const struct gateway *gw)
 	return m.overflow_lines_used >= m.lines / 8;
 }
 
+/* Twice as large, or what so many of one reference need. */
 static uint32_t
-size_for(uint64_t entries)
+size_for(uint32_t buckets, uint64_t entries)
 {
-	return (uint32_t)RTE_MIN(
-		rte_align64pow2(entries * FULL_DEN / FULL_NUM), (uint64_t)CT_BUCKETS_MAX);
+	uint64_t least = rte_align64pow2(entries * FULL_DEN / FULL_NUM / 2);
+
+	return (uint32_t)RTE_MIN(RTE_MAX(least, 2 * (uint64_t)buckets), (uint64_t)CT_BUCKETS_MAX);
 }
 
 static void
@@ -90,10 +94,10 @@ table_growth_check(struct gateway *gw)
 
 	if (!table_growth_due(gw) || ct_resize_busy(gw->ct))
 		return;
-	gw->growth->idle_until = entries + entries / 8;
+	gw->growth->idle_until = entries + entries / LOOK_AGAIN;
 	if (!chains_are_long(gw))
 		return;
-	job = resize_job_new(gw, size_for(entries), &err);
+	job = resize_job_new(gw, size_for(ct_buckets(gw->ct), entries), &err);
 	if (job == NULL) {
 		SL_LOG(WARNING, "the table cannot grow beyond %u buckets: %s", ct_buckets(gw->ct),
 			err.msg);

@@ -2,6 +2,7 @@
 #include "hash.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -61,14 +62,35 @@ siphash(const struct sl_hasher *h, const void *data)
 	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
+/* In the order of the ends that comes first. */
+static uint64_t
+siphash_ends(const struct sl_hasher *h, const void *data)
+{
+	const uint8_t *p = data;
+	uint8_t turned[SL_HASH_LEN];
+	unsigned int end;
+	int order = memcmp(p + SL_HASH_ADDR(0), p + SL_HASH_ADDR(1), SL_HASH_ADDR_LEN);
+
+	if (order == 0)
+		order = memcmp(p + SL_HASH_PORT(0), p + SL_HASH_PORT(1), SL_HASH_PORT_LEN);
+	if (order <= 0)
+		return siphash(h, p);
+	memcpy(turned, p, SL_HASH_ADDR(0));
+	for (end = 0; end < 2; end++) {
+		memcpy(turned + SL_HASH_ADDR(end), p + SL_HASH_ADDR(1 - end), SL_HASH_ADDR_LEN);
+		memcpy(turned + SL_HASH_PORT(end), p + SL_HASH_PORT(1 - end), SL_HASH_PORT_LEN);
+	}
+	return siphash(h, turned) ^ SL_HASH_TURNED;
+}
+
 static void
-siphash_bulk(const struct sl_hasher *h, const void *first, size_t stride, unsigned int n,
+siphash_ends_bulk(const struct sl_hasher *h, const void *first, size_t stride, unsigned int n,
 	uint64_t *out, size_t out_stride)
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		*out = siphash(h, first);
+		*out = siphash_ends(h, first);
 		first = (const uint8_t *)first + stride;
 		out = (uint64_t *)((uintptr_t)out + out_stride);
 	}
@@ -78,6 +100,12 @@ siphash_bulk(const struct sl_hasher *h, const void *first, size_t stride, unsign
 #include <immintrin.h>
 
 #define AES_TARGET __attribute__((target("aes,sse4.1")))
+
+AES_TARGET static inline __m128i
+aes_load(const uint8_t *p)
+{
+	return _mm_loadu_si128((const __m128i_u *)(const void *)p);
+}
 
 /*
  * Three lanes with a key of their own each (the last overlaps the second, since 44 bytes are not a
@@ -89,10 +117,9 @@ AES_TARGET static inline uint64_t
 aes_hash(const struct sl_hasher *h, const uint8_t *p)
 {
 	const __m128i *k = (const __m128i *)(const void *)h->key;
-	__m128i a = _mm_xor_si128(_mm_loadu_si128((const __m128i_u *)(const void *)p), k[0]);
-	__m128i b = _mm_xor_si128(_mm_loadu_si128((const __m128i_u *)(const void *)(p + 16)), k[1]);
-	__m128i c = _mm_xor_si128(
-		_mm_loadu_si128((const __m128i_u *)(const void *)(p + SL_HASH_LEN - 16)), k[2]);
+	__m128i a = _mm_xor_si128(aes_load(p), k[0]);
+	__m128i b = _mm_xor_si128(aes_load(p + 16), k[1]);
+	__m128i c = _mm_xor_si128(aes_load(p + SL_HASH_LEN - 16), k[2]);
 
 	a = _mm_aesenc_si128(_mm_aesenc_si128(a, k[3]), k[4]);
 	b = _mm_aesenc_si128(_mm_aesenc_si128(b, k[4]), k[5]);
@@ -108,15 +135,51 @@ aes_one(const struct sl_hasher *h, const void *data)
 	return aes_hash(h, data);
 }
 
+/*
+ * A lane for each end, both with the same keys: a round over the address, then the port, and two
+ * more rounds, so that what differs in the one is not cancelled by the other. Their sum is that of
+ * both orders; with what belongs to both ends it goes through two more rounds. Which lane is the
+ * larger tells the orders apart.
+ */
+AES_TARGET static inline uint64_t
+aes_hash_ends(const struct sl_hasher *h, const uint8_t *p)
+{
+	const __m128i *k = (const __m128i *)(const void *)h->key;
+	__m128i a = _mm_xor_si128(aes_load(p + SL_HASH_ADDR(0)), k[0]);
+	__m128i b = _mm_xor_si128(aes_load(p + SL_HASH_ADDR(1)), k[0]);
+	uint64_t both;
+	__m128i sum;
+	uint16_t port[2];
+	bool turned;
+
+	memcpy(&both, p, sizeof(both));
+	memcpy(port, p + SL_HASH_PORT(0), sizeof(port));
+	a = _mm_aesenc_si128(a, _mm_xor_si128(k[1], _mm_cvtsi32_si128(port[0])));
+	b = _mm_aesenc_si128(b, _mm_xor_si128(k[1], _mm_cvtsi32_si128(port[1])));
+	a = _mm_aesenc_si128(_mm_aesenc_si128(a, k[2]), k[3]);
+	b = _mm_aesenc_si128(_mm_aesenc_si128(b, k[2]), k[3]);
+	sum = _mm_xor_si128(_mm_add_epi64(a, b),
+		_mm_xor_si128(k[4], _mm_cvtsi64_si128((long long)both)));
+	sum = _mm_aesenc_si128(_mm_aesenc_si128(sum, k[5]), k[0]);
+	turned = (uint64_t)_mm_cvtsi128_si64(a) > (uint64_t)_mm_cvtsi128_si64(b);
+	return (uint64_t)_mm_cvtsi128_si64(sum) ^ (turned ? SL_HASH_TURNED : 0);
+}
+
+AES_TARGET static uint64_t
+aes_ends(const struct sl_hasher *h, const void *data)
+{
+	return aes_hash_ends(h, data);
+}
+
 AES_TARGET static void
-aes_bulk(const struct sl_hasher *h, const void *first, size_t stride, unsigned int n, uint64_t *out,
-	size_t out_stride)
+aes_ends_bulk(const struct sl_hasher *h, const void *first, size_t stride, unsigned int n,
+	uint64_t *out, size_t out_stride)
 {
 	const uint8_t *p = first;
 	unsigned int i;
 
 	for (i = 0; i < n; i++, p += stride) {
-		*out = aes_hash(h, p);
+		*out = aes_hash_ends(h, p);
 		out = (uint64_t *)((uintptr_t)out + out_stride);
 	}
 }
@@ -127,7 +190,8 @@ use_aes(struct sl_hasher *h)
 	if (rte_cpu_get_flag_enabled(RTE_CPUFLAG_AES) <= 0)
 		return -ENOTSUP;
 	h->one = aes_one;
-	h->bulk = aes_bulk;
+	h->ends = aes_ends;
+	h->ends_bulk = aes_ends_bulk;
 	h->backend = SL_HASH_AES;
 	return 0;
 }
@@ -179,7 +243,8 @@ sl_hasher_init(struct sl_hasher *h, enum sl_hash_backend want, uint64_t seed)
 			return ret;
 	}
 	h->one = siphash;
-	h->bulk = siphash_bulk;
+	h->ends = siphash_ends;
+	h->ends_bulk = siphash_ends_bulk;
 	h->backend = SL_HASH_SIPHASH;
 	return 0;
 }

@@ -8,6 +8,9 @@
  * instructions, where the CPU has them, and SipHash-2-4 (Aumasson, Bernstein 2012), elsewhere and
  * in replay, where the key comes from a fixed seed. They give different values; one process uses
  * one.
+ *
+ * Of keys that name two ends there is a hash that both orders of the ends share but for one bit: so
+ * both directions of a connection fall into one line of a table, and are told apart there.
  */
 #ifndef SL_HASH_H
 #define SL_HASH_H
@@ -17,13 +20,23 @@
 
 #define SL_HASH_LEN 44
 
+/* Where the ends are: an address and a port of each. What is before them is of both. */
+#define SL_HASH_ADDR_LEN 16
+#define SL_HASH_ADDR(end) (8 + SL_HASH_ADDR_LEN * (end))
+#define SL_HASH_PORT_LEN 2
+#define SL_HASH_PORT(end) (40 + SL_HASH_PORT_LEN * (end))
+
+/* The bit by which the hashes of both orders differ. */
+#define SL_HASH_TURNED (UINT64_C(1) << 48)
+
 enum sl_hash_backend { SL_HASH_AUTO, SL_HASH_AES, SL_HASH_SIPHASH };
 
 struct sl_hasher {
 	uint8_t key[96] __attribute__((aligned(16)));
 	uint64_t (*one)(const struct sl_hasher *h, const void *data);
-	void (*bulk)(const struct sl_hasher *h, const void *first, size_t stride, unsigned int n,
-		uint64_t *out, size_t out_stride);
+	uint64_t (*ends)(const struct sl_hasher *h, const void *data);
+	void (*ends_bulk)(const struct sl_hasher *h, const void *first, size_t stride,
+		unsigned int n, uint64_t *out, size_t out_stride);
 	enum sl_hash_backend backend; /* the one in use, never AUTO */
 };
 
@@ -40,12 +53,23 @@ sl_hash(const struct sl_hasher *h, const void *data)
 	return h->one(h, data);
 }
 
-/* n keys that lie stride bytes apart; the results are stored out_stride bytes apart. */
+/*
+ * Likewise; with both ends changed for each other it is the same but for SL_HASH_TURNED. (Of two
+ * ends that are equal it is the same.)
+ */
+static inline uint64_t
+sl_hash_ends(const struct sl_hasher *h, const void *data)
+{
+	return h->ends(h, data);
+}
+
+/* sl_hash_ends() of n keys that lie stride bytes apart; the results are stored out_stride bytes
+ * apart. */
 static inline void
-sl_hash_bulk(const struct sl_hasher *h, const void *first, size_t stride, unsigned int n,
+sl_hash_ends_bulk(const struct sl_hasher *h, const void *first, size_t stride, unsigned int n,
 	uint64_t *out, size_t out_stride)
 {
-	h->bulk(h, first, stride, n, out, out_stride);
+	h->ends_bulk(h, first, stride, n, out, out_stride);
 }
 
 #endif

@@ -176,11 +176,9 @@ ct_abort(struct ct_thread *t, struct pkt *p)
 	p->ct = NULL;
 }
 
-/* Under the stripes: 0 when both tuples are linked and the entry is LIVE; 1 when the original tuple
- * is taken by an entry that the packet goes with (p is set to it); a drop reason, negative, else.
- */
-static int
-insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
+/* Under the stripes: whether either tuple is taken, as insert() says it. */
+static __rte_noinline int
+taken(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 {
 	struct ct_entry *e = p->ct, *other;
 	unsigned int dir;
@@ -197,6 +195,23 @@ insert(struct ct_thread *t, struct pkt *p, const uint64_t hash[2])
 	}
 	if (unlikely(ct_find(t->ct, &e->reply.tuple, hash[1], &gen, &dir) != NULL))
 		return -SL_DROP_CT_CLASH;
+	return 0;
+}
+
+/* Under the stripes: 0 when both tuples are linked and the entry is LIVE; 1 when the original tuple
+ * is taken by an entry that the packet goes with (p is set to it); a drop reason, negative, else.
+ */
+static int
+insert(struct ct_thread *t, struct pkt *p, const struct ct_lines *l, const uint64_t hash[2])
+{
+	struct ct_entry *e = p->ct;
+	int ret;
+
+	if (unlikely(!ct_unknown(l, hash))) {
+		ret = taken(t, p, hash);
+		if (ret != 0)
+			return ret;
+	}
 	if (unlikely(ct_link(t, e, hash) < 0))
 		return -SL_DROP_CT_CHAIN_LONG;
 	slot_publish(t->ct, e);
@@ -232,13 +247,13 @@ ct_try_commit(struct ct_thread *t, struct pkt *p)
 	int ret;
 
 	if (hash[1] == 0)
-		hash[1] = sl_hash(&ct->hasher, &e->reply.tuple);
+		hash[1] = ct_reply_hash(ct, e, hash[0]);
 	if (unlikely(e->status & CT_NEEDS_ROOM) && !make_room(t, p))
 		return CT_DROP;
 	ct_charge(t, p->ns, 1);
 	ct_queue_add(t, e);
 	sl_stripes_lock(&s, ct_stripe(ct, l, hash[0]), ct_stripe(ct, l, hash[1]));
-	ret = insert(t, p, hash);
+	ret = insert(t, p, l, hash);
 	sl_stripes_unlock(&s);
 	if (likely(ret == 0)) {
 		p->flags |= PKT_CT_NEW;
@@ -278,22 +293,38 @@ ct_commit(struct ct_thread *t, struct pkt *p)
 	return CT_DROP;
 }
 
+/* Fetches what taking the entries out will touch, with nothing else between, so that as many misses
+ * of the TLB as can be are under way at once. */
+static inline void
+fetch_lines(const struct ct *ct, struct ct_entry *const e[], uint64_t (*hash)[2], unsigned int n)
+{
+	const struct ct_line *line[CT_SWEEP_BATCH][2];
+	const struct ct_lines *l;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		l = ct_lines_of(ct, &e[i]->orig.tuple);
+		ct_hashes(ct, e[i], hash[i]);
+		line[i][CT_ORIGINAL] = ct_head(l, hash[i][CT_ORIGINAL]);
+		line[i][CT_REPLY] = ct_head(l, hash[i][CT_REPLY]);
+	}
+	for (i = 0; i < n; i++) {
+		__builtin_prefetch(line[i][CT_ORIGINAL], 1);
+		if (unlikely(line[i][CT_REPLY] != line[i][CT_ORIGINAL]))
+			__builtin_prefetch(line[i][CT_REPLY], 1);
+	}
+	for (i = 0; i < n; i++)
+		ct_queue_prefetch(ct, e[i]);
+}
+
 void
 ct_reap(struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	uint64_t hash[CT_SWEEP_BATCH][2];
 	struct ct *ct = t->ct;
-	const struct ct_lines *l;
-	unsigned int i, d;
+	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		l = ct_lines_of(ct, &e[i]->orig.tuple);
-		for (d = 0; d < 2; d++) {
-			hash[i][d] = sl_hash(&ct->hasher, ct_tuple(e[i], d));
-			__builtin_prefetch(ct_head(l, hash[i][d]), 1);
-		}
-		ct_queue_prefetch(ct, e[i]);
-	}
+	fetch_lines(ct, e, hash, n);
 	for (i = 0; i < n; i++) {
 		ct_unlink(t, e[i], hash[i]);
 		if (unlikely(ct_listened(ct)))

@@ -24,7 +24,7 @@ ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
 	const struct ct *ct = t->ct;
 	unsigned int i;
 
-	sl_hash_bulk(&ct->hasher, &p->tuple, sizeof(*p), n, &p->hash, sizeof(*p));
+	sl_hash_ends_bulk(&ct->hasher, &p->tuple, sizeof(*p), n, &p->hash, sizeof(*p));
 	for (i = 0; i < n; i++)
 		rte_prefetch0(ct_head(ct_lines_of(ct, &p[i].tuple), p[i].hash));
 	netns_counter_add(&t->stats.lookups, n);
@@ -52,35 +52,49 @@ next_of(const struct ct_line *l)
 	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE);
 }
 
-/* The first slot whose tag matches is the candidate. */
+/* The first slot whose tag matches is the candidate; an empty one is behind all others. */
 static inline uint32_t
 match_line(const struct ct_line *l, uint64_t hash)
 {
 	unsigned int mask = ct_line_match(l, ct_tag(hash));
 
 	if (likely(mask != 0))
-		return __atomic_load_n(&l->ref[__builtin_ctz(mask)], __ATOMIC_ACQUIRE);
+		return ct_slot_ref(l, (unsigned int)__builtin_ctz(mask), ct_tag(hash));
 	return next_of(l) == 0 ? CT_REF_NONE : CT_REF_MORE;
 }
 
-/* Nobody has the tuple: what an insert is going to touch is fetched meanwhile, that is the bucket
- * line of the reply tuple and the entry that will be taken. */
+/* The hash of the tuple that answers have, and the line that it goes into fetched, if that is
+ * another than the tuple's own. False: there is no such tuple. */
+static inline bool
+expect_reply(const struct ct *ct, struct pkt *p)
+{
+	struct tuple reply;
+
+	if (likely(p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP)) {
+		p->ct_reply_hash = ct_turned_hash(p->hash, &p->tuple);
+		return true;
+	}
+	if (!tuple_invert(&reply, &p->tuple))
+		return false;
+	p->ct_reply_hash = sl_hash_ends(&ct->hasher, &reply);
+	__builtin_prefetch(ct_head(ct_lines_of(ct, &reply), p->ct_reply_hash), 1);
+	return true;
+}
+
+/* Nobody has the tuple: what an insert is going to touch is fetched meanwhile. */
 static __rte_noinline void
 expect_new(struct ct_thread *t, struct pkt *p)
 {
 	const struct ct *ct = t->ct;
 	uint32_t id = sl_ids_peek(&t->entry_ids, t->expected++), line;
 	const char *e = (const char *)&ct->pool[id];
-	struct tuple reply;
 
-	if (unlikely(p->flags & PKT_ICMP_ERROR) || !tuple_invert(&reply, &p->tuple))
+	if (unlikely(p->flags & PKT_ICMP_ERROR) || !expect_reply(ct, p))
 		return;
 	for (line = 0; line < sizeof(struct ct_entry); line += RTE_CACHE_LINE_SIZE)
 		__builtin_prefetch(e + line, 1);
 	__builtin_prefetch(&ct->slot[id], 1);
 	__builtin_prefetch(&ct->queued[id], 1);
-	p->ct_reply_hash = sl_hash(&ct->hasher, &reply);
-	__builtin_prefetch(ct_head(ct_lines_of(ct, &reply), p->ct_reply_hash), 1);
 }
 
 unsigned int
@@ -191,7 +205,7 @@ ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n)
 uint64_t
 ct_tuple_hash(const struct ct_thread *t, const struct tuple *tuple)
 {
-	return sl_hash(&t->ct->hasher, tuple);
+	return sl_hash_ends(&t->ct->hasher, tuple);
 }
 
 void

@@ -39,9 +39,11 @@
 
 /*
  * A bucket line. A slot is empty when its reference is 0; a reference is entry index << 1 |
- * direction. Tags are 16 bits of the hash that the line number does not come from. An overflow line
- * has the same form; `next` chains it (0: end). `version` of the head line changes with each change
- * of its chain.
+ * direction. Tags are 16 bits of the hash that the line number does not come from. The hash of
+ * a tuple with its ends changed differs in the last bit of the tag alone, so where the answers of
+ * a connection have just that, one slot stands for both of its tuples: seen from the other side the
+ * reference is to the other direction. An overflow line has the same form; `next` chains it (0:
+ * end). `version` of the head line changes with each change of its chain.
  */
 struct ct_line {
 	uint16_t tag[CT_SLOTS];
@@ -170,6 +172,31 @@ ct_tag(uint64_t hash)
 	return (uint16_t)(hash >> 48);
 }
 
+/* The hash of the tuple that has the ends of this one changed. */
+static inline uint64_t
+ct_turned_hash(uint64_t hash, const struct tuple *t)
+{
+	bool same = t->sport == t->dport && memcmp(&t->src, &t->dst, sizeof(t->src)) == 0;
+
+	return unlikely(same) ? hash : hash ^ SL_HASH_TURNED;
+}
+
+/* The hashes of both tuples of an entry, or of the second to that of the first. */
+static inline uint64_t
+ct_reply_hash(const struct ct *ct, const struct ct_entry *e, uint64_t hash)
+{
+	if (likely(tuple_turned(&e->orig.tuple, &e->reply.tuple)))
+		return ct_turned_hash(hash, &e->orig.tuple);
+	return sl_hash_ends(&ct->hasher, &e->reply.tuple);
+}
+
+static inline void
+ct_hashes(const struct ct *ct, const struct ct_entry *e, uint64_t hash[2])
+{
+	hash[CT_ORIGINAL] = sl_hash_ends(&ct->hasher, &e->orig.tuple);
+	hash[CT_REPLY] = ct_reply_hash(ct, e, hash[CT_ORIGINAL]);
+}
+
 static inline struct ct_line *
 ct_head(const struct ct_lines *l, uint64_t hash)
 {
@@ -244,6 +271,10 @@ void ct_lines_bound(struct ct_lines *l, uint32_t max);
 struct ct_entry *ct_find(const struct ct *ct, const struct tuple *key, uint64_t hash, uint32_t *gen,
 	unsigned int *dir);
 
+/* Under the stripes of both tuples: the lines alone say that no entry has either. False: they do
+ * not, and ct_find() has to. */
+bool ct_unknown(const struct ct_lines *l, const uint64_t hash[2]);
+
 /* Under the stripes of both tuples: puts both into the table. 0, or -ENOSPC when a chain is at its
  * bound or overflow lines are used up (then nothing is in the table). */
 int ct_link(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2]);
@@ -259,20 +290,44 @@ void ct_move_stripe(struct ct_thread *t, struct ct_lines *l, uint32_t stripe);
 bool ct_lines_free_overflow(
 	struct ct_thread *t, struct ct_lines *l, uint32_t *line, uint32_t lines);
 
-/* The slots of a line that have the tag, as bits. Empty ones may be among them. */
+#define CT_TAG_TURNED 1u
+_Static_assert(SL_HASH_TURNED >> 48 == CT_TAG_TURNED, "the hashes of both directions share a line");
+
+/* Whether one slot stands for both tuples. */
+static inline bool
+ct_one_slot(const uint64_t hash[2])
+{
+	return ((hash[CT_ORIGINAL] ^ hash[CT_REPLY]) & ~SL_HASH_TURNED) == 0;
+}
+
+/* A slot's reference for who has come to it by that tag; 0 stays 0. */
+static inline uint32_t
+ct_slot_ref(const struct ct_line *l, unsigned int slot, uint16_t tag)
+{
+	uint32_t ref = __atomic_load_n(&l->ref[slot], __ATOMIC_ACQUIRE);
+	uint16_t turned = (__atomic_load_n(&l->tag[slot], __ATOMIC_RELAXED) ^ tag) & CT_TAG_TURNED;
+
+	return likely(ref != 0) ? ref ^ turned : 0;
+}
+
+/* The slots of a line that have the tag but for CT_TAG_TURNED, as bits. Empty ones may be among
+ * them. */
 static inline unsigned int
 ct_line_match(const struct ct_line *l, uint16_t tag)
 {
 #if defined(__SSE2__) && !defined(SL_TSAN)
 	__m128i tags = _mm_load_si128((const __m128i *)(const void *)l->tag);
-	__m128i equal = _mm_cmpeq_epi16(tags, _mm_set1_epi16((short)tag));
+	__m128i equal = _mm_cmpeq_epi16(_mm_or_si128(tags, _mm_set1_epi16(CT_TAG_TURNED)),
+		_mm_set1_epi16((short)(tag | CT_TAG_TURNED)));
 
 	return (unsigned int)_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128()));
 #else
 	unsigned int i, mask = 0;
 
 	for (i = 0; i < CT_SLOTS; i++)
-		mask |= (unsigned int)(__atomic_load_n(&l->tag[i], __ATOMIC_ACQUIRE) == tag) << i;
+		mask |= (unsigned int)((__atomic_load_n(&l->tag[i], __ATOMIC_ACQUIRE) |
+					       CT_TAG_TURNED) == (tag | CT_TAG_TURNED))
+			<< i;
 	return mask;
 #endif
 }

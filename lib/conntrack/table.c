@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hash table: lines of eight tagged references, overflow lines chained behind them.
+ * The hash table: lines of eight tagged references, overflow lines chained behind them. Where the
+ * answers of a connection have its tuple with the ends changed, as most have that are not
+ * translated, it is in one slot of one line for both directions; else in two slots, of two lines.
  *
  * Writers change a chain only under the stripe of its head line. A chain is kept dense: what is
  * taken out is replaced by the chain's last reference, and an overflow line that falls empty goes
@@ -102,7 +104,7 @@ ct_find_in_line(const struct ct *ct, const struct ct_line *l, const struct tuple
 
 	for (; mask != 0; mask &= mask - 1) {
 		unsigned int slot = (unsigned int)__builtin_ctz(mask);
-		uint32_t ref = __atomic_load_n(&l->ref[slot], __ATOMIC_ACQUIRE);
+		uint32_t ref = ct_slot_ref(l, slot, tag);
 
 		if (ref == 0)
 			continue;
@@ -162,6 +164,26 @@ lines_now(const struct ct_lines *l, uint64_t hash)
 	return next != NULL && l->moved[(uint32_t)hash & l->stripe_mask] ? next : l;
 }
 
+/* The slots that are in use, as bits. */
+static inline unsigned int
+slots_taken(const struct ct_line *l)
+{
+#if defined(__SSE2__) && !defined(SL_TSAN)
+	const __m128i *ref = (const __m128i *)(const void *)l->ref;
+	__m128i low = _mm_cmpeq_epi32(_mm_load_si128(ref), _mm_setzero_si128());
+	__m128i high = _mm_cmpeq_epi32(_mm_load_si128(ref + 1), _mm_setzero_si128());
+
+	return 0xffu ^ (unsigned int)(_mm_movemask_ps(_mm_castsi128_ps(low)) |
+				      _mm_movemask_ps(_mm_castsi128_ps(high)) << 4);
+#else
+	unsigned int i, taken = 0;
+
+	for (i = 0; i < CT_SLOTS; i++)
+		taken |= (unsigned int)(l->ref[i] != 0) << i;
+	return taken;
+#endif
+}
+
 static inline void
 chain_begin(struct ct_line *head)
 {
@@ -182,14 +204,10 @@ slot_set(struct ct_line *l, unsigned int slot, uint16_t tag, uint32_t ref)
 }
 
 /* Chains are dense, so the first empty slot is behind the last used one. */
-static unsigned int
+static inline unsigned int
 slots_used(const struct ct_line *l)
 {
-	unsigned int n = CT_SLOTS;
-
-	while (n > 0 && l->ref[n - 1] == 0)
-		n--;
-	return n;
+	return 31 - (unsigned int)__builtin_clz(slots_taken(l) << 1 | 1);
 }
 
 static int
@@ -278,6 +296,21 @@ chain_remove(struct ct_thread *t, const struct ct_lines *l, uint64_t hash, uint3
 	chain_end(head);
 }
 
+static inline bool
+lacks(const struct ct_line *head, uint64_t hash)
+{
+	return head->next == 0 &&
+	       (ct_line_match(head, ct_tag(hash)) & slots_taken(head)) == 0;
+}
+
+bool
+ct_unknown(const struct ct_lines *l, const uint64_t hash[2])
+{
+	return __atomic_load_n(&l->next, __ATOMIC_ACQUIRE) == NULL &&
+	       lacks(ct_head(l, hash[CT_ORIGINAL]), hash[CT_ORIGINAL]) &&
+	       (ct_one_slot(hash) || lacks(ct_head(l, hash[CT_REPLY]), hash[CT_REPLY]));
+}
+
 int
 ct_link(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
 {
@@ -287,7 +320,7 @@ ct_link(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
 	int ret;
 
 	ret = chain_add(t, l0, hash[0], ref, ct_chain_max(l0));
-	if (ret < 0)
+	if (ret < 0 || ct_one_slot(hash))
 		return ret;
 	ret = chain_add(t, l1, hash[1], ref | CT_REPLY, ct_chain_max(l1));
 	if (ret < 0)
@@ -305,7 +338,8 @@ ct_unlink(struct ct_thread *t, struct ct_entry *e, const uint64_t hash[2])
 
 	sl_stripes_lock(&s, ct_stripe(ct, l, hash[0]), ct_stripe(ct, l, hash[1]));
 	chain_remove(t, lines_now(l, hash[0]), hash[0], ref);
-	chain_remove(t, lines_now(l, hash[1]), hash[1], ref | CT_REPLY);
+	if (unlikely(!ct_one_slot(hash)))
+		chain_remove(t, lines_now(l, hash[1]), hash[1], ref | CT_REPLY);
 	sl_stripes_unlock(&s);
 }
 
@@ -325,7 +359,7 @@ move_chain(struct ct_thread *t, const struct ct_lines *to, const struct ct_line 
 		used = slots_used(line);
 		for (i = 0; i < used; i++) {
 			uint32_t ref = line->ref[i];
-			uint64_t hash = sl_hash(
+			uint64_t hash = sl_hash_ends(
 				&ct->hasher, ct_tuple(&ct->pool[ref >> 1], ref & 1));
 
 			chain_add(t, to, hash, ref, UINT32_MAX);

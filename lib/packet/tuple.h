@@ -15,6 +15,7 @@
 #define TUPLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -44,11 +45,25 @@ struct tuple {
 };
 
 _Static_assert(sizeof(struct tuple) == SL_HASH_LEN, "the hash takes the whole tuple");
+_Static_assert(offsetof(struct tuple, src) == SL_HASH_ADDR(0) &&
+		       offsetof(struct tuple, dst) == SL_HASH_ADDR(1) &&
+		       offsetof(struct tuple, sport) == SL_HASH_PORT(0) &&
+		       offsetof(struct tuple, dport) == SL_HASH_PORT(1),
+	"and knows its ends");
 
 static inline bool
 tuple_equal(const struct tuple *a, const struct tuple *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Whether each is the other with its ends changed, as the tuples of most connections are. */
+static inline bool
+tuple_turned(const struct tuple *a, const struct tuple *b)
+{
+	return memcmp(a, b, offsetof(struct tuple, src)) == 0 && a->sport == b->dport &&
+	       a->dport == b->sport && memcmp(&a->src, &b->dst, sizeof(a->src)) == 0 &&
+	       memcmp(&a->dst, &b->src, sizeof(a->dst)) == 0;
 }
 
 /*

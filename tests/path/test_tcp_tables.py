@@ -16,8 +16,8 @@ P = Host('203.0.113.1')
 CHILD = 'net.ipv4.tcp_child_ehash_entries'
 TW, BACKLOG = 'net.ipv4.tcp_max_tw_buckets', 'net.ipv4.tcp_max_syn_backlog'
 
-# What an own table of one bucket holds: one line, and a chain of 20 with eight references each.
-SMALLEST_HOLDS = 20 * 8 // 2
+# What an own table of one bucket holds: one line, and a chain of 20 with eight connections each.
+SMALLEST_HOLDS = 20 * 8
 
 
 SECOND = f'''\
@@ -65,7 +65,7 @@ def says(**want):
 def test_tcp_of_the_owner_is_in_its_table(sluice, tmp_path):
     """The smallest table there is soon is full; what is not TCP, and what is another's, is not in
     it."""
-    c = Case(sluice, tmp_path, config=owning(1, SECOND))
+    c = Case(sluice, tmp_path, config=owning(1, SECOND), knobs={BACKLOG: SMALLEST_HOLDS + 1})
     for i in range(SMALLEST_HOLDS):
         c.at(i / 1000).inside(syn(1000 + i))
     c.at(1).inside(syn(3000), drop='ct-chain-long')
@@ -375,8 +375,7 @@ def test_settable_after(sluice, tmp_path):
 
 BUCKETS = 'nf_conntrack_buckets'
 LEAST = 8192          # buckets
-FULL = LEAST * 3 // 8  # connections
-MANY = 4000
+FITS, MANY = 5000, 7000  # connections
 
 
 def many(case, at, frame):
@@ -391,12 +390,12 @@ def unsummed(frame, offset):
 
 @pytest.mark.parametrize('on', [True, False])
 def test_growth(sluice, tmp_path, on):
-    """One connection too many doubles the buckets; none is lost, and answers find theirs."""
+    """Connections too many double the buckets; none is lost, and answers find theirs."""
     c = Case(sluice, tmp_path, config=f'sysctl {BUCKETS}={LEAST}\n' + CONFIG +
              ('' if on else 'sysctl sluice.table_growth=0\n'))
     many(c, 0, unsummed(udp(A(1000) > S(53)), 40))
-    c.at(FULL / 1e5).run(f'sysctl {BUCKETS}', says(value=LEAST))
-    c.at((FULL + 1) / 1e5).run(f'sysctl {BUCKETS}', says(value=2 * LEAST if on else LEAST))
+    c.at(FITS / 1e5).run(f'sysctl {BUCKETS}', says(value=LEAST))
+    c.at(1).run(f'sysctl {BUCKETS}', says(value=2 * LEAST if on else LEAST))
     c.at(1).run('conntrack count', says(count=MANY))
     c.at(1).run('show memory', says(lines=(2 * LEAST if on else LEAST) // 8))
     answer = unsummed(udp(S(53) > A(1000)), 40)

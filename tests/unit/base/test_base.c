@@ -53,6 +53,76 @@ test_hash_depends_on_every_byte_and_on_the_key(void **state)
 	}
 }
 
+/* The key with its ends changed for each other. */
+static void
+turn(uint8_t *to, const uint8_t *from)
+{
+	unsigned int end;
+
+	memcpy(to, from, SL_HASH_LEN);
+	for (end = 0; end < 2; end++) {
+		memcpy(to + SL_HASH_ADDR(end), from + SL_HASH_ADDR(1 - end), SL_HASH_ADDR_LEN);
+		memcpy(to + SL_HASH_PORT(end), from + SL_HASH_PORT(1 - end), SL_HASH_PORT_LEN);
+	}
+}
+
+static void
+test_hash_of_both_orders_differs_in_a_bit(void **state)
+{
+	static const enum sl_hash_backend backends[] = {SL_HASH_AUTO, SL_HASH_SIPHASH};
+	uint8_t key[SL_HASH_LEN] = {0}, turned[SL_HASH_LEN];
+	struct sl_hasher h;
+	unsigned int i, k;
+	uint64_t same;
+	(void)state;
+
+	for (k = 0; k < 2; k++) {
+		memset(key, 0, sizeof(key));
+		assert_int_equal(sl_hasher_init(&h, backends[k], 1), 0);
+		same = sl_hash_ends(&h, key);
+		/* A bit of what belongs to both ends leaves them equal. */
+		for (i = 0; i < SL_HASH_LEN * 8; i++) {
+			uint64_t after, other;
+
+			key[i / 8] ^= (uint8_t)(1 << i % 8);
+			after = sl_hash_ends(&h, key);
+			assert_in_range(__builtin_popcountll(same ^ after), 10, 54);
+			turn(turned, key);
+			other = sl_hash_ends(&h, turned);
+			key[i / 8] ^= (uint8_t)(1 << i % 8);
+			if (i / 8 < SL_HASH_ADDR(0))
+				assert_true(other == after);
+			else
+				assert_true(other == (after ^ SL_HASH_TURNED));
+		}
+	}
+}
+
+/* A key is not that of one end of one and one end of another: ports stay with their addresses. */
+static void
+test_hash_keeps_ports_with_addresses(void **state)
+{
+	static const enum sl_hash_backend backends[] = {SL_HASH_AUTO, SL_HASH_SIPHASH};
+	uint8_t key[SL_HASH_LEN] = {0};
+	struct sl_hasher h;
+	uint64_t before, after;
+	unsigned int k;
+	(void)state;
+
+	for (k = 0; k < 2; k++) {
+		memset(key, 0, sizeof(key));
+		assert_int_equal(sl_hasher_init(&h, backends[k], 1), 0);
+		key[SL_HASH_ADDR(0)] = 10;
+		key[SL_HASH_ADDR(1)] = 20;
+		key[SL_HASH_PORT(0)] = 1;
+		before = sl_hash_ends(&h, key);
+		key[SL_HASH_PORT(0)] = 0;
+		key[SL_HASH_PORT(1)] = 1;
+		after = sl_hash_ends(&h, key);
+		assert_in_range(__builtin_popcountll(before ^ after), 10, 54);
+	}
+}
+
 static void
 test_hash_bulk_is_one_by_one(void **state)
 {
@@ -68,9 +138,9 @@ test_hash_bulk_is_one_by_one(void **state)
 		for (j = 0; j < SL_HASH_LEN; j++)
 			in[i].key[j] = (uint8_t)(i * 7 + j);
 	assert_int_equal(sl_hasher_init(&h, SL_HASH_AUTO, 0), 0);
-	sl_hash_bulk(&h, in, sizeof(in[0]), 33, &in[0].out, sizeof(in[0]));
+	sl_hash_ends_bulk(&h, in, sizeof(in[0]), 33, &in[0].out, sizeof(in[0]));
 	for (i = 0; i < 33; i++)
-		assert_true(in[i].out == sl_hash(&h, in[i].key));
+		assert_true(in[i].out == sl_hash_ends(&h, in[i].key));
 }
 
 /* SipHash-2-4 of 00 … 2b under the key 00 … 0f, from a second implementation that gives the value
@@ -146,6 +216,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_deadline_wraps),
 		cmocka_unit_test(test_hash_depends_on_every_byte_and_on_the_key),
+		cmocka_unit_test(test_hash_of_both_orders_differs_in_a_bit),
+		cmocka_unit_test(test_hash_keeps_ports_with_addresses),
 		cmocka_unit_test(test_hash_bulk_is_one_by_one),
 		cmocka_unit_test(test_siphash_is_siphash),
 		cmocka_unit_test(test_region_grows_in_place),

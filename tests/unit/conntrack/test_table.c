@@ -296,7 +296,7 @@ test_insert_behind_an_equal_tag(void **state)
 	insert(f, f->a, &p);
 	do {
 		q = flow_packet(f, ++flow, false);
-		q.hash = sl_hash(&f->ct->hasher, &q.tuple);
+		q.hash = ct_tuple_hash(f->a, &q.tuple);
 	} while (((q.hash ^ p.hash) & line_and_tag) != 0 && flow < 1u << 28);
 	assert_true(((q.hash ^ p.hash) & line_and_tag) == 0);
 	q.ct_reply_hash = p.hash; /* left from another use of the array */
@@ -305,6 +305,41 @@ test_insert_behind_an_equal_tag(void **state)
 	ct_lookup_bulk(f->b, &r, 1);
 	assert_ptr_equal(r.ct, q.ct);
 	assert_int_equal(r.ct_dir, CT_REPLY);
+}
+
+static unsigned int
+references(const struct fixture *f)
+{
+	unsigned int i, k, n = 0;
+
+	for (i = 0; i <= f->ct->lines->mask; i++)
+		for (k = 0; k < CT_SLOTS; k++)
+			n += f->ct->lines->line[i].ref[k] != 0;
+	return n;
+}
+
+/* A connection of an end with itself has two equal tuples. */
+static void
+test_equal_ends(void **state)
+{
+	struct fixture *f = *state;
+	struct pkt p = flow_packet(f, 1, false);
+	struct sl_err err;
+
+	p.tuple.dst = p.tuple.src;
+	p.tuple.dport = p.tuple.sport;
+	insert(f, f->a, &p);
+	assert_int_equal(references(f), 1);
+	assert_int_equal(ct_resize_start(f->ct, 2 * ct_buckets(f->ct), &err), 0);
+	while (ct_resize_slice(f->a, 64))
+		;
+	ct_resize_finish(f->ct);
+	while (ct_resize_release(f->a, 64))
+		;
+	ct_lookup_bulk(f->b, &p, 1);
+	assert_non_null(p.ct);
+	ct_kill(f->b, &p);
+	assert_int_equal(references(f), 0);
 }
 
 static void
@@ -419,6 +454,7 @@ main(void)
 		TEST(test_full_namespace_refuses_alone),
 		TEST(test_identical_flows_of_many_namespaces_spread),
 		TEST(test_resize_keeps_all),
+		TEST(test_equal_ends),
 		TEST(test_insert_behind_an_equal_tag),
 		TEST(test_chain_bound_refuses_and_counts),
 		TEST(test_clock_wraps_under_a_flow),
