@@ -115,7 +115,7 @@ struct connlimit {
 
 /* ---- counter.c ---- */
 
-/* Splits one bucket, if there is room for one more. */
+/* Splits one bucket, if there are more keys than the table is made for, and room for one more. */
 void connlimit_grow(struct connlimit *cl);
 
 uint32_t connlimit_buckets(const struct connlimit *cl);

@@ -13,13 +13,17 @@
  * nobody else can know of yet.
  *
  * Size: the table grows by linear hashing (Litwin 1980), one bucket at a time, each time that a key
- * goes into a bucket that is rather full. `shape` is mask << 32 | split: buckets below split have
- * been divided and are told apart by one more bit of the hash. Who locks a bucket looks at the
- * shape once more: a bucket is only divided under its lock, so what the hash says then, holds.
+ * goes into a bucket that is rather full while there are more keys than it is made for. Where keys
+ * come and go it stays as small as their number asks: a larger one costs more misses of the TLB.
+ * `shape` is mask << 32 | split: buckets below split have been divided and are told apart by one
+ * more bit of the hash. Who locks a bucket looks at the shape once more: a bucket is only divided
+ * under its lock, so what the hash says then, holds.
  */
 #include "connlimit_private.h"
 
 #include <string.h>
+
+#include "conntrack.h"
 
 #define BUCKET_LONG 6u /* some bucket is divided when one more counter goes into one like this */
 
@@ -154,6 +158,17 @@ divide(struct connlimit *cl, struct bucket *from, struct bucket *to, uint32_t bi
 	}
 }
 
+static bool
+has_room(const struct connlimit *cl, uint64_t buckets)
+{
+	int64_t keys = 0;
+	unsigned int i;
+
+	for (i = 0; i < cl->n_threads; i++)
+		keys += __atomic_load_n(&cl->thread[i]->keys, __ATOMIC_RELAXED);
+	return keys <= (int64_t)(buckets * CONNLIMIT_PER_BUCKET);
+}
+
 /* What the next division will touch. */
 static inline void
 prefetch_division(const struct connlimit *cl, uint32_t mask, uint32_t split)
@@ -172,7 +187,7 @@ connlimit_grow(struct connlimit *cl)
 		return;
 	mask = (uint32_t)(cl->shape >> 32);
 	split = (uint32_t)cl->shape;
-	if (mask + 1 < limit) {
+	if (mask + 1 < limit && !has_room(cl, (uint64_t)mask + 1 + split)) {
 		from = &cl->bucket[split];
 		sl_lock(&from->lock);
 		divide(cl, from, &cl->bucket[mask + 1 + split], mask + 1);
@@ -464,21 +479,30 @@ void
 connlimit_release_bulk(struct connlimit_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	const struct connlimit *cl = t->cl;
-	uint64_t shape = shape_now(cl);
-	unsigned int i, k;
+	struct ct_entry *charged[CT_DESTROY_MAX];
+	unsigned int i, k, some = 0;
+	uint64_t shape;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		if (!connlimit_charged(e[i]))
+			continue;
+		charged[some++] = e[i];
 		for (EACH_CHARGE(e[i], k))
 			__builtin_prefetch(&cl->pool[e[i]->limit[k] >> CHARGE_GEN_BITS], 1);
-	for (i = 0; i < n; i++)
-		for (EACH_CHARGE(e[i], k)) {
-			const struct counter *c = &cl->pool[e[i]->limit[k] >> CHARGE_GEN_BITS];
+	}
+	if (likely(some == 0))
+		return;
+	shape = shape_now(cl);
+	for (i = 0; i < some; i++)
+		for (EACH_CHARGE(charged[i], k)) {
+			const struct counter *c =
+				&cl->pool[charged[i]->limit[k] >> CHARGE_GEN_BITS];
 			uint32_t hash = __atomic_load_n(&c->hash, __ATOMIC_RELAXED);
 
 			__builtin_prefetch(&cl->bucket[bucket_index(shape, hash)], 1);
 		}
-	for (i = 0; i < n; i++)
-		connlimit_release(t, e[i]);
+	for (i = 0; i < some; i++)
+		connlimit_release(t, charged[i]);
 }
 
 /* The hash is read before the lock is held, of a counter that may be in other hands by then. */

@@ -419,7 +419,19 @@ test_grows(void **state)
 		assert_int_equal(weigh(f->a, c, i, &e[i]), CONNLIMIT_NO_MATCH);
 	connlimit_memory(f->cl, &m);
 	assert_int_equal(m.keys, MANY);
-	assert_in_range(m.buckets, MANY / 4, rte_align32pow2(MANY));
+	assert_in_range(m.buckets, MANY / 6, MANY / 4 + 1);
+	/* Others in their places need no more buckets. */
+	for (; i < 5 * MANY; i++) {
+		connlimit_release(f->a, &e[i % MANY]);
+		assert_int_equal(weigh(f->a, c, i, &e[i % MANY]), CONNLIMIT_NO_MATCH);
+	}
+	connlimit_memory(f->cl, &m);
+	assert_int_equal(m.keys, MANY);
+	assert_in_range(m.buckets, MANY / 6, MANY / 4 + 1);
+	for (i = 0; i < MANY; i++) {
+		connlimit_release(f->a, &e[i]);
+		assert_int_equal(weigh(f->a, c, i, &e[i]), CONNLIMIT_NO_MATCH);
+	}
 	for (i = 0; i < MANY; i++) {
 		assert_int_equal(weigh(f->b, c, i, &second), CONNLIMIT_MATCH);
 		connlimit_release(f->b, &second);
