@@ -199,11 +199,14 @@ verify_checksums(struct worker *w, struct pkt *p)
 }
 
 static __rte_noinline void
-fetch_counters(struct worker *w, const struct pkt *p, unsigned int n)
+fetch_further(struct worker *w, const struct pkt *p, unsigned int n)
 {
-	for (; n > 0; n--, p++)
+	for (; n > 0; n--, p++) {
 		if (p->rules != NULL && p->rules->n_counts > 0)
 			limits_ahead_finish(w, (unsigned int)(p - w->dp.pkt));
+		if (p->ns != NULL && translate_on(p->ns))
+			translate_ahead_finish(w, (unsigned int)(p - w->dp.pkt));
+	}
 }
 
 /* Returns whether packets of the burst may have to be translated. */
@@ -222,7 +225,10 @@ verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
 			limits_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
 			w->dp.counts = true;
 		}
-		translate |= p->ns != NULL && translate_on(p->ns);
+		if (p->ns != NULL && translate_on(p->ns)) {
+			translate_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
+			translate = true;
+		}
 	}
 	if (unlikely(more > 0))
 		ct_lookup_chains(w->ct, pkt, n);
@@ -371,8 +377,8 @@ verify_and_track(struct worker *w, unsigned int n, struct sl_now now)
 		group = RTE_MIN(n, TRACK_GROUP);
 		translate |= verify_all(w, p, group);
 		track_all(w, p - before, before, now);
-		if (unlikely(w->dp.counts))
-			fetch_counters(w, p, group);
+		if (unlikely(w->dp.counts || translate))
+			fetch_further(w, p, group);
 	}
 	track_all(w, p - before, before, now);
 	return translate;

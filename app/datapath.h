@@ -15,6 +15,7 @@
 
 #define DATAPATH_BURST 32
 
+struct nat_ahead;
 struct port;
 struct rte_mbuf;
 struct synproxy;
@@ -52,6 +53,7 @@ struct datapath_synproxy {
 struct datapath {
 	struct pkt pkt[DATAPATH_BURST];
 	struct limits_ahead *ahead; /* of the limits of each (rule_limits.h); freed with it */
+	struct nat_ahead *nat_ahead; /* of the translation of each (nat.h); freed with it */
 	struct datapath_way way[DATAPATH_BURST]; /* of those with pkt.rules */
 	struct datapath_synproxy synproxy;
 	bool raw;    /* some packet of the burst has a raw chain */

@@ -43,12 +43,11 @@ static void
 entries_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	struct gateway *gw = app;
-	struct nat_thread *nat = nat_thread(gw->nat, ct_thread_index(t));
 	unsigned int i;
 
 	limits_destroyed(app, t, e, n);
+	nat_released(nat_thread(gw->nat, ct_thread_index(t)), e, n);
 	for (i = 0; i < n; i++) {
-		nat_released(nat, e[i]);
 		tcp_table_ended(t, e[i]);
 		synproxy_ended(gw, t, e[i]);
 	}
@@ -104,7 +103,8 @@ create_workers(struct gateway *gw, const struct gateway_config *config, struct s
 		if (gw->workers[i] == NULL)
 			return -ENOMEM;
 		gw->workers[i]->dp.ahead = limits_ahead_new();
-		if (gw->workers[i]->dp.ahead == NULL)
+		gw->workers[i]->dp.nat_ahead = translate_ahead_new();
+		if (gw->workers[i]->dp.ahead == NULL || gw->workers[i]->dp.nat_ahead == NULL)
 			return sl_refuse(err, ENOMEM, "no memory for worker %u", i);
 	}
 	return 0;

@@ -16,6 +16,7 @@
 #include "nat_pools.h"
 #include "ready.h"
 #include "rule.h"
+#include "ruleset.h"
 #include "station.h"
 #include "worker.h"
 
@@ -219,6 +220,25 @@ tell(struct worker *w, const struct pkt *p, const struct rule_nat *n, enum ct_ve
 	return v;
 }
 
+/* What a statement of postrouting asks for a connection of that reply tuple. False: its link has no
+ * address. */
+static bool
+source_request(struct nat_request *r, const struct worker *w, const struct pkt *p,
+	const struct translate_source *src, const struct tuple *reply)
+{
+	if (src->use != NULL) {
+		nat_pool_request(r, src->use);
+		r->where = link_tag(p->in);
+	} else {
+		request_init(r, src->nat);
+	}
+	r->ahead = &w->dp.nat_ahead[p - w->dp.pkt];
+	if (src->nat->type != RULE_MASQUERADE)
+		return true;
+	r->flags |= NAT_MASQUERADE;
+	return to_link(r, src->out, reply->family, &reply->src);
+}
+
 enum ct_verdict
 translate_commit(struct worker *w, struct pkt *p, const struct translate_source *src)
 {
@@ -235,22 +255,47 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 	}
 	if (n == NULL)
 		return nat_commit(thread_of(w), p, NULL);
-	if (src->use != NULL) {
-		nat_pool_request(&r, src->use);
-		r.where = link_tag(p->in);
-		if (n->type == RULE_NAT64) {
-			prefix = (struct nat64_prefix){.addr = n->lo, .len = n->prefix};
-			r.nat64 = &prefix;
-		}
-		return tell(w, p, n, nat_commit(thread_of(w), p, &r));
-	}
-	request_init(&r, n);
-	if (n->type == RULE_MASQUERADE) {
-		if (!to_link(&r, src->out, reply->family, &reply->src))
-			return no_address(w, p);
-		r.flags |= NAT_MASQUERADE;
+	if (!source_request(&r, w, p, src, reply))
+		return no_address(w, p);
+	if (n->type == RULE_NAT64) {
+		prefix = (struct nat64_prefix){.addr = n->lo, .len = n->prefix};
+		r.nat64 = &prefix;
 	}
 	return tell(w, p, n, nat_commit(thread_of(w), p, &r));
+}
+
+struct nat_ahead *
+translate_ahead_new(void)
+{
+	return calloc(DATAPATH_BURST, sizeof(struct nat_ahead));
+}
+
+#define NO_CONNECTION (PKT_DROPPED | PKT_UNTRACKED | PKT_L4_BAD | PKT_ICMP_ERROR)
+
+/* The first statement of postrouting is taken for the one that it will come to. */
+void
+translate_ahead_begin(struct worker *w, unsigned int i)
+{
+	const struct pkt *p = &w->dp.pkt[i];
+	const struct ruleset *rs = p->rules;
+	struct nat_ahead *ahead = &w->dp.nat_ahead[i];
+	struct translate_source src;
+	struct nat_request r;
+	struct tuple reply;
+
+	ahead->key = 0;
+	if (rs == NULL || rs->source == NULL || !ct_lookup_missed(p) ||
+		(p->flags & (PKT_IP | NO_CONNECTION)) != PKT_IP)
+		return;
+	src = (struct translate_source){rs->source->nat, rs->source_object, link_peer(p->in)};
+	if (tuple_invert(&reply, &p->tuple) && source_request(&r, w, p, &src, &reply))
+		nat_ahead_begin(thread_of(w), p, &r, ahead);
+}
+
+void
+translate_ahead_finish(struct worker *w, unsigned int i)
+{
+	nat_ahead_finish(thread_of(w), &w->dp.nat_ahead[i]);
 }
 
 /*

@@ -42,6 +42,17 @@ void translate_forget(struct gateway *gw, const struct link_address *address);
 
 /* ---- worker ---- */
 
+/* For worker.dp.nat_ahead; freed with free(). NULL: no memory. */
+struct nat_ahead *translate_ahead_new(void);
+
+/*
+ * For packet i of the burst, in a namespace that translates, if it seems to open a connection:
+ * fetches ahead what translate_commit() will touch. Begin after its lookup has matched, some
+ * packets before finish.
+ */
+void translate_ahead_begin(struct worker *w, unsigned int i);
+void translate_ahead_finish(struct worker *w, unsigned int i);
+
 /*
  * Prerouting has come to this statement for the embryo p->ct. CT_OK; CT_DROP with pkt.reason when
  * the link that a redirect goes to has no address: then the embryo was given back.

@@ -199,6 +199,7 @@ worker_free(struct worker *w)
 		return;
 	close(w->wake_fd);
 	free(w->dp.ahead);
+	free(w->dp.nat_ahead);
 	free(w->plan);
 	free(w->dp.synproxy.proof);
 	free(w);

@@ -67,6 +67,16 @@ range_address(const struct nat_thread *t, const struct tuple *original,
 		out, r->family, min + (source_place(t, original) + (nat_u128)nth) % size);
 }
 
+void
+nat_prefer(const struct nat_thread *t, const struct tuple *original, const struct nat_request *r,
+	struct tuple_addr *out)
+{
+	if (r->flags & NAT_PREFIX)
+		apply_prefix(out, r, &original->src);
+	else if (r->flags & NAT_ADDR)
+		range_address(t, original, r, 0, out);
+}
+
 static unsigned int
 range_size(const struct nat_request *r)
 {
@@ -174,6 +184,7 @@ nat_search_init(struct nat_search *s, struct nat_thread *t, struct pkt *p,
 		.has_ports = nat_is_icmp(orig->proto) || nat_has_ports(orig->proto),
 		.remember = r != NULL && !(r->flags & RANDOM_FLAGS),
 		.budget = BUDGET,
+		.ahead = r != NULL ? r->ahead : NULL,
 	};
 	if (unlikely(use != NULL)) {
 		s->exclusive = s->has_ports && use->endpoint_independent;
@@ -288,13 +299,9 @@ commit_as_is(struct nat_thread *t, struct pkt *p)
 enum ct_verdict
 nat_bind_range(struct nat_search *s, const struct nat_request *r)
 {
-	const struct tuple *orig = &s->p->ct->orig.tuple;
 	enum ct_verdict v;
 
-	if (r->flags & NAT_PREFIX)
-		apply_prefix(&s->cand.dst, r, &orig->src);
-	else if (r->flags & NAT_ADDR)
-		range_address(s->t, orig, r, 0, &s->cand.dst);
+	nat_prefer(s->t, &s->p->ct->orig.tuple, r, &s->cand.dst);
 	v = try_first(s, r);
 	return v == CT_CLASH ? try_addresses(s, r) : v;
 }

@@ -234,10 +234,10 @@ give_back(struct nat_thread *t, const struct nat_slot *slot)
 }
 
 /* A port may be taken by connections that are not translated, too, in either direction. */
-void
-nat_released(struct nat_thread *t, struct ct_entry *e)
+static void
+release(struct nat_thread *t, const struct ct_entry *e)
 {
-	const struct nat_slot *slot = nat_slot(e);
+	const struct nat_slot *slot = nat_slot_const(e);
 	struct nat_pool *pool;
 
 	if (unlikely(nat_crowds_any(t->nat->crowds))) {
@@ -251,6 +251,24 @@ nat_released(struct nat_thread *t, struct ct_entry *e)
 	netns_counter_add(&pool->counters[t->index].connections, -1);
 	if (slot->end[CT_ORIGINAL].flags & NAT_SLOT_PORT)
 		nat_pool_count(t, pool, nat_class(e->orig.tuple.proto), -1);
+}
+
+void
+nat_released(struct nat_thread *t, struct ct_entry *const e[], unsigned int n)
+{
+	const struct nat_sources *s = t->nat->sources;
+	uint32_t ref[CT_DESTROY_MAX];
+	unsigned int i, refs = 0;
+
+	for (i = 0; i < n; i++) {
+		ref[refs] = nat_slot_const(e[i])->source;
+		if (ref[refs] != 0)
+			nat_source_put_prefetch(s, ref[refs++]);
+	}
+	for (i = 0; i < refs; i++)
+		nat_source_put_prefetch_heads(s, ref[i]);
+	for (i = 0; i < n; i++)
+		release(t, e[i]);
 }
 
 void

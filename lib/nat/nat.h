@@ -99,6 +99,8 @@ void nat_netns_totals(const struct netns *ns, struct nat_counters *out); /* zero
 #define NAT_PREFIX       0x20 /* netmap: min's first prefix_len bits; the rest stays as it is */
 #define NAT_MASQUERADE   0x40 /* the address is the egress link's: see nat_masqueraded() */
 
+struct nat_ahead;
+
 struct nat_request {
 	uint8_t flags;
 	uint8_t family; /* of min and max: TUPLE_IPV4, TUPLE_IPV6 */
@@ -108,6 +110,7 @@ struct nat_request {
 	const struct nat_pool_use *use; /* to a pool, in place of min and max: pool.h */
 	uint16_t where; /* the application's: kept with a mapping, for nat_inbound() */
 	const struct nat64_prefix *nat64; /* NULL, or that of nat64_dst() */
+	const struct nat_ahead *ahead; /* of a nat_ahead_begin() some time before, or NULL */
 };
 
 /* 0, or refuses with -EINVAL and what is wrong with it: a range upside down, port 0, of no or a
@@ -115,6 +118,20 @@ struct nat_request {
 int nat_request_valid(const struct nat_request *r, struct sl_err *err);
 
 /* ---- admission (worker) ---- */
+
+/*
+ * What admission of a packet that seems to open a connection will touch, fetched ahead in two
+ * steps, some packets apart, if it goes by that request and no other destination is chosen. It does
+ * no harm if not: *a is the hash of a tuple, used by who needs just that one's.
+ */
+struct nat_ahead {
+	struct tuple reply;
+	uint64_t hash; /* 0: of none */
+	uint32_t key;  /* of an exclusive mapping of the source: the hash of its key, or 0 */
+};
+void nat_ahead_begin(struct nat_thread *t, const struct pkt *p, const struct nat_request *r,
+	struct nat_ahead *a);
+void nat_ahead_finish(const struct nat_thread *t, const struct nat_ahead *a);
 
 /*
  * The embryo p->ct goes to another destination. Call once at most, before nat_commit(). An address
@@ -165,8 +182,8 @@ bool nat_rewrite(struct nat_thread *t, struct pkt *p);
 
 /* ---- the end of an entry ---- */
 
-/* From ct_ops.destroyed and ct_ops.aborted, for any entry. */
-void nat_released(struct nat_thread *t, struct ct_entry *e);
+/* From ct_ops.destroyed and ct_ops.aborted, for any entries; CT_DESTROY_MAX at most. */
+void nat_released(struct nat_thread *t, struct ct_entry *const e[], unsigned int n);
 void nat_aborted(struct nat_thread *t, struct ct_entry *e);
 
 /* Selects entries masqueraded to that address of a namespace, for ct_flush_slice(): when a link

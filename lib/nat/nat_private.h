@@ -78,6 +78,7 @@ struct nat_search {
 	bool hairpin;        /* the candidate is what would leave, and the reply tuple is of IPv6 */
 	uint16_t lo, hi;     /* what the port may be, host order */
 	unsigned int budget; /* candidates that may still be looked at */
+	const struct nat_ahead *ahead; /* of the request */
 };
 
 /* The reply tuple's field that is the source's port. */
@@ -114,6 +115,11 @@ void nat_set_reply(struct nat_search *s);
 enum ct_verdict nat_search(struct nat_search *s);
 
 /* ---- bind.c, bind_pool.c ---- */
+
+/* The address that a source of that original tuple gets first, by the request; of a request
+ * without NAT_ADDR it stays as it is. */
+void nat_prefer(const struct nat_thread *t, const struct tuple *original,
+	const struct nat_request *r, struct tuple_addr *out);
 
 /* The embryo is given back, for that reason. */
 enum ct_verdict nat_refuse(struct nat_thread *t, struct pkt *p, enum sl_drop reason);

@@ -123,6 +123,17 @@ nat_set_reply(struct nat_search *s)
 	nat_ready_make(e);
 }
 
+/* The hash of the candidate, if somebody has it already, or 0. */
+static uint64_t
+known_hash(const struct nat_search *s)
+{
+	const struct nat_ahead *a = s->ahead;
+
+	if (a != NULL && a->hash != 0 && tuple_equal(&s->cand, &a->reply))
+		return a->hash;
+	return tuple_equal(&s->cand, &s->p->ct->reply.tuple) ? s->p->ct_reply_hash : 0;
+}
+
 enum ct_verdict
 nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 {
@@ -139,9 +150,7 @@ nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 	} else {
 		remember(s, port, slot);
 	}
-	if (hash == 0 && tuple_equal(&s->cand, &e->reply.tuple))
-		hash = s->p->ct_reply_hash;
-	s->p->ct_reply_hash = hash;
+	s->p->ct_reply_hash = hash != 0 ? hash : known_hash(s);
 	nat_set_reply(s);
 	v = ct_try_commit(s->t->ct, s->p);
 	/* What the entry was admitted by from outside is not this try's. */
@@ -164,7 +173,7 @@ look_at(struct nat_search *s, uint64_t *hash)
 		return;
 	}
 	nat_source_end(&end, &s->cand, &s->cand.dst, *nat_reply_port(&s->cand, s->by_id));
-	*hash = nat_source_end_hash(s->t->nat->sources, &end);
+	*hash = nat_source_hash(s->t->nat->sources, &end);
 	nat_source_end_prefetch(s->t->nat->sources, (uint32_t)*hash);
 }
 

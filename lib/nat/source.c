@@ -17,7 +17,6 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
-#include <rte_prefetch.h>
 
 #include "err.h"
 #include "lock.h"
@@ -70,8 +69,8 @@ struct nat_sources {
 	uint32_t exclusive; /* atomic: of them */
 };
 
-static uint32_t
-hash_of(const struct nat_sources *s, const struct tuple *key)
+uint32_t
+nat_source_hash(const struct nat_sources *s, const struct tuple *key)
 {
 	return (uint32_t)sl_hash(&s->hasher, key);
 }
@@ -99,6 +98,13 @@ chain_next(struct nat_sources *s, const struct heads *h, uint32_t i)
 	return h == &s->by_key ? &s->source[i].next : &s->source[i].end_next;
 }
 
+/* Atomic, for those that look ahead. */
+static void
+set_link(uint32_t *at, uint32_t i)
+{
+	__atomic_store_n(at, i, __ATOMIC_RELAXED);
+}
+
 /* Moves what the heads of one stripe have to twice as many; under the stripe. */
 static void
 split_stripe(struct nat_sources *s, struct heads *h, uint32_t stripe)
@@ -107,15 +113,15 @@ split_stripe(struct nat_sources *s, struct heads *h, uint32_t stripe)
 
 	for (from = stripe; from < heads; from += STRIPES) {
 		i = h->head[from];
-		h->head[from] = 0;
+		set_link(&h->head[from], 0);
 		for (; i != 0; i = next) {
 			next = *chain_next(s, h, i);
 			to = &h->head[chain_hash(s, h, i) & (2 * heads - 1)];
 			*chain_next(s, h, i) = *to;
-			*to = i;
+			set_link(to, i);
 		}
 	}
-	h->mask[stripe] = 2 * heads - 1;
+	__atomic_store_n(&h->mask[stripe], 2 * heads - 1, __ATOMIC_RELAXED);
 }
 
 static int
@@ -127,7 +133,7 @@ heads_grow(struct nat_sources *s, struct heads *h, uint32_t heads, struct sl_err
 	for (i = 0; ret == 0 && i < STRIPES; i++) {
 		sl_lock(&s->stripe[i].lock);
 		if (h->mask[i] == 0)
-			h->mask[i] = heads - 1;
+			__atomic_store_n(&h->mask[i], heads - 1, __ATOMIC_RELAXED);
 		while (h->mask[i] < heads - 1)
 			split_stripe(s, h, i);
 		sl_unlock(&s->stripe[i].lock);
@@ -207,6 +213,12 @@ nat_sources_used(const struct nat_sources *s)
 	return __atomic_load_n(&s->used, __ATOMIC_RELAXED);
 }
 
+bool
+nat_sources_exclusive(const struct nat_sources *s)
+{
+	return __atomic_load_n(&s->exclusive, __ATOMIC_RELAXED) != 0;
+}
+
 static uint32_t
 alloc(struct nat_sources *s)
 {
@@ -243,10 +255,11 @@ stripe_of(struct nat_sources *s, uint32_t hash)
 	return &s->stripe[hash % STRIPES];
 }
 
+/* Without the stripe it is good for prefetching alone. */
 static uint32_t *
 head_of(const struct heads *h, uint32_t hash)
 {
-	return &h->head[hash & h->mask[hash % STRIPES]];
+	return &h->head[hash & __atomic_load_n(&h->mask[hash % STRIPES], __ATOMIC_RELAXED)];
 }
 
 /* 0: not there. */
@@ -308,7 +321,7 @@ add(struct nat_sources *s, const struct tuple *key, uint32_t hash)
 	if (unlikely(i == 0))
 		return 0;
 	s->source[i] = (struct source){.key = *key, .next = *head, .hash = hash, .refs = 1};
-	*head = i;
+	set_link(head, i);
 	return i;
 }
 
@@ -319,7 +332,7 @@ take_out(struct nat_sources *s, struct heads *h, uint32_t i)
 
 	while (*at != i)
 		at = chain_next(s, h, *at);
-	*at = *chain_next(s, h, i);
+	set_link(at, *chain_next(s, h, i));
 }
 
 /* ---- by the source ---- */
@@ -333,7 +346,7 @@ nat_source_peek(struct nat_sources *s, const struct tuple *key, struct nat_mappi
 
 	if (likely(nat_sources_used(s) == 0))
 		return false;
-	hash = hash_of(s, key);
+	hash = nat_source_hash(s, key);
 	stripe = stripe_of(s, hash);
 	sl_lock(&stripe->lock);
 	i = find(s, key, hash);
@@ -352,7 +365,7 @@ nat_source_hold(struct nat_sources *s, const struct tuple *key, struct nat_mappi
 
 	if (nat_sources_used(s) == 0)
 		return 0;
-	hash = hash_of(s, key);
+	hash = nat_source_hash(s, key);
 	stripe = stripe_of(s, hash);
 	sl_lock(&stripe->lock);
 	i = find(s, key, hash);
@@ -367,7 +380,7 @@ nat_source_hold(struct nat_sources *s, const struct tuple *key, struct nat_mappi
 uint32_t
 nat_source_get(struct nat_sources *s, const struct tuple *key, struct nat_mapping *m)
 {
-	uint32_t hash = hash_of(s, key);
+	uint32_t hash = nat_source_hash(s, key);
 	struct sl_stripe *stripe = stripe_of(s, hash);
 	uint32_t i;
 
@@ -390,7 +403,7 @@ nat_source_get(struct nat_sources *s, const struct tuple *key, struct nat_mappin
 uint32_t
 nat_source_permit(struct nat_sources *s, const struct tuple *permit, uint32_t mapping)
 {
-	uint32_t hash = hash_of(s, permit);
+	uint32_t hash = nat_source_hash(s, permit);
 	struct sl_stripe *stripe = stripe_of(s, hash);
 	struct nat_source_gone gone;
 	uint32_t i, spare = 0;
@@ -441,7 +454,7 @@ claim(struct nat_sources *s, const struct source *want, struct nat_mapping *m, u
 	s->source[i].where = m->where;
 	memcpy(s->source[i].mac, m->mac, sizeof(m->mac));
 	s->source[i].exclusive = true;
-	*head = i;
+	set_link(head, i);
 	*ref = i;
 	return NAT_CLAIM_MADE;
 }
@@ -450,12 +463,12 @@ enum nat_claim
 nat_source_claim(struct nat_sources *s, const struct tuple *key, const struct tuple *like,
 	struct nat_mapping *m, uint32_t *ref)
 {
-	struct source want = {.key = *key, .hash = hash_of(s, key)};
+	struct source want = {.key = *key, .hash = nat_source_hash(s, key)};
 	struct sl_stripes both;
 	enum nat_claim c;
 
 	nat_source_end(&want.end, like, &m->addr, m->port);
-	want.end_hash = hash_of(s, &want.end);
+	want.end_hash = nat_source_hash(s, &want.end);
 	sl_stripes_lock(&both, stripe_of(s, want.hash), stripe_of(s, want.end_hash));
 	c = claim(s, &want, m, ref);
 	sl_stripes_unlock(&both);
@@ -464,16 +477,25 @@ nat_source_claim(struct nat_sources *s, const struct tuple *key, const struct tu
 	return c;
 }
 
-uint32_t
-nat_source_end_hash(const struct nat_sources *s, const struct tuple *end)
+void
+nat_source_prefetch(const struct nat_sources *s, uint32_t hash)
 {
-	return hash_of(s, end);
+	__builtin_prefetch(head_of(&s->by_key, hash), 1);
 }
 
 void
 nat_source_end_prefetch(const struct nat_sources *s, uint32_t hash)
 {
-	rte_prefetch0(head_of(&s->by_end, hash));
+	__builtin_prefetch(head_of(&s->by_end, hash), 1);
+}
+
+void
+nat_source_prefetch_first(const struct nat_sources *s, uint32_t hash)
+{
+	uint32_t i = __atomic_load_n(head_of(&s->by_key, hash), __ATOMIC_RELAXED);
+
+	if (i != 0)
+		__builtin_prefetch(&s->source[i], 1);
 }
 
 bool
@@ -496,9 +518,9 @@ nat_source_inside(struct nat_sources *s, const struct tuple *end, struct tuple *
 	uint32_t hash;
 	uint32_t i;
 
-	if (likely(__atomic_load_n(&s->exclusive, __ATOMIC_RELAXED) == 0))
+	if (likely(!nat_sources_exclusive(s)))
 		return 0;
-	hash = hash_of(s, end);
+	hash = nat_source_hash(s, end);
 	stripe = stripe_of(s, hash);
 	sl_lock(&stripe->lock);
 	i = find_end(s, end, hash);
@@ -558,4 +580,20 @@ nat_source_put(struct nat_sources *s, uint32_t ref, struct nat_source_gone *gone
 		__atomic_sub_fetch(&s->exclusive, 1, __ATOMIC_RELAXED);
 	release(s, ref);
 	return true;
+}
+
+void
+nat_source_put_prefetch(const struct nat_sources *s, uint32_t ref)
+{
+	__builtin_prefetch(&s->source[ref], 1);
+	__builtin_prefetch(&s->source[ref].end, 1);
+}
+
+/* The caller's reference keeps the hashes what they are. */
+void
+nat_source_put_prefetch_heads(const struct nat_sources *s, uint32_t ref)
+{
+	nat_source_prefetch(s, s->source[ref].hash);
+	if (s->source[ref].exclusive)
+		nat_source_end_prefetch(s, s->source[ref].end_hash);
 }

@@ -48,6 +48,7 @@ void nat_sources_destroy(struct nat_sources *s);
 int nat_sources_grow(struct nat_sources *s, uint32_t max, struct sl_err *err);
 
 uint32_t nat_sources_used(const struct nat_sources *s);
+bool nat_sources_exclusive(const struct nat_sources *s); /* whether there are exclusive ones */
 
 /* The key of a connection's source: its original tuple without the destination. */
 void nat_source_key(struct tuple *key, const struct tuple *original);
@@ -88,9 +89,14 @@ enum nat_claim {
 enum nat_claim nat_source_claim(struct nat_sources *s, const struct tuple *key,
 	const struct tuple *like, struct nat_mapping *m, uint32_t *ref);
 
-/* A hint whether a claim of that end would succeed; prefetch before it. */
-uint32_t nat_source_end_hash(const struct nat_sources *s, const struct tuple *end);
+/* The hash of a key or of a public end, and what is fetched ahead by it: where a key's or an end's
+ * chain begins; then the first mapping of a key's chain. */
+uint32_t nat_source_hash(const struct nat_sources *s, const struct tuple *key);
+void nat_source_prefetch(const struct nat_sources *s, uint32_t hash);
 void nat_source_end_prefetch(const struct nat_sources *s, uint32_t hash);
+void nat_source_prefetch_first(const struct nat_sources *s, uint32_t hash);
+
+/* A hint whether a claim of that end would succeed; prefetch before it. */
 bool nat_source_end_taken(struct nat_sources *s, const struct tuple *end, uint32_t hash);
 
 /* Whose end it is: takes a reference, and sets the source's key and the mapping. 0: nobody's. Costs
@@ -114,5 +120,9 @@ struct nat_source_gone {
 /* Gives a reference back; true with the last one: what it was is gone, and *gone is set. 0 is left
  * alone. */
 bool nat_source_put(struct nat_sources *s, uint32_t ref, struct nat_source_gone *gone);
+
+/* What that will touch, of a reference that is not 0: the mapping, then where its chains begin. */
+void nat_source_put_prefetch(const struct nat_sources *s, uint32_t ref);
+void nat_source_put_prefetch_heads(const struct nat_sources *s, uint32_t ref);
 
 #endif

@@ -95,6 +95,24 @@ list_counts(struct ruleset *rs)
 	rs->n_counts = (uint8_t)n;
 }
 
+static void
+find_source(struct ruleset *rs)
+{
+	uint32_t i, k;
+
+	for (i = rs->first[RULE_POSTROUTING]; i < rs->first[RULE_POSTROUTING + 1]; i++) {
+		const struct rule *r = rs->rule[i];
+
+		for (k = 0; k < r->n; k++) {
+			if (r->item[k].type != RULE_NAT)
+				continue;
+			rs->source = &r->item[k];
+			rs->source_object = r->live->object[k];
+			return;
+		}
+	}
+}
+
 struct ruleset *
 ruleset_new(const struct rule_list *l, struct netns *ns, const struct rules_ops *ops,
 	struct sl_err *err)
@@ -119,6 +137,7 @@ ruleset_new(const struct rule_list *l, struct netns *ns, const struct rules_ops 
 		goto no_memory;
 	describe(rs);
 	list_counts(rs);
+	find_source(rs);
 	return rs;
 
 no_memory:

@@ -119,6 +119,8 @@ struct ruleset {
 	uint32_t n;
 	uint32_t first[RULE_CHAINS + 1]; /* rule[first[c]] … rule[first[c + 1] - 1] are chain c */
 	void *count[RULES_COUNTS];       /* for who fetches ahead what will be weighed */
+	const struct rule_item *source;  /* the first RULE_NAT of postrouting, or NULL: likewise */
+	void *source_object;
 };
 
 /* ---- control ---- */

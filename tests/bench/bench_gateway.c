@@ -20,6 +20,7 @@
 #include "nat.h"
 #include "port.h"
 #include "rule_limits.h"
+#include "translate.h"
 #include "worker.h"
 
 #define WARM_UP_MS 20u
@@ -95,11 +96,9 @@ static void
 destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	struct gateway *gw = app;
-	unsigned int i;
 
 	limits_destroyed(app, t, e, n);
-	for (i = 0; i < n; i++)
-		nat_released(nat_thread(gw->nat, ct_thread_index(t)), e[i]);
+	nat_released(nat_thread(gw->nat, ct_thread_index(t)), e, n);
 }
 
 static void
@@ -153,7 +152,8 @@ bench_gateway_open(struct bench_gateway *b, const struct bench_gateway_config *c
 	if (b->gw.workers[0] == NULL)
 		bench_die("%s", err.msg);
 	b->gw.workers[0]->dp.ahead = limits_ahead_new();
-	if (b->gw.workers[0]->dp.ahead == NULL)
+	b->gw.workers[0]->dp.nat_ahead = translate_ahead_new();
+	if (b->gw.workers[0]->dp.ahead == NULL || b->gw.workers[0]->dp.nat_ahead == NULL)
 		bench_die("out of memory");
 	make_netns(b, c);
 	make_listener(b, c->events);

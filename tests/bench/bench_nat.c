@@ -61,8 +61,7 @@ destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned i
 	struct bed *b = app;
 	(void)t;
 
-	while (n-- > 0)
-		nat_released(b->n, e[n]);
+	nat_released(b->n, e, n);
 }
 
 static void

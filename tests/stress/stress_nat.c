@@ -49,8 +49,7 @@ static void
 released(void *app, struct ct_thread *t, struct ct_entry *const e[], unsigned int n)
 {
 	(void)app;
-	while (n-- > 0)
-		nat_released(nat_thread(nat, ct_thread_index(t)), e[n]);
+	nat_released(nat_thread(nat, ct_thread_index(t)), e, n);
 }
 
 static void

@@ -30,8 +30,7 @@ fixture_destroyed(void *app, struct ct_thread *t, struct ct_entry *const e[], un
 	struct fixture *f = app;
 	(void)t;
 
-	while (n-- > 0)
-		nat_released(f->n, e[n]);
+	nat_released(f->n, e, n);
 }
 
 static inline void
