@@ -465,9 +465,10 @@ run_machine(struct ct_thread *t, struct ct_entry *e, struct pkt *p, const struct
 	} else if (v == CT_PROTO_KILL) {
 		ct_account(e, p->ct_dir, p);
 	}
-	/* The packet that ends a translated connection is itself translated by its entry, which is
-	 * therefore left to expire. */
-	if (unlikely(v == CT_PROTO_KILL) && e->status & (CT_SRC_NAT | CT_DST_NAT)) {
+	/* The packet that ends a connection is itself translated by its entry, and judged by rules
+	 * that may ask for its mark: then it is left to expire. */
+	if (unlikely(v == CT_PROTO_KILL) &&
+		(e->status & (CT_SRC_NAT | CT_DST_NAT) || p->rules != NULL)) {
 		e->deadline = now.ms;
 		v = CT_PROTO_IGNORED;
 	}
