@@ -64,22 +64,32 @@ def without_sctp(kinds):
     return [one for one in kinds if one[0] is not flows.Sctp]
 
 
+def filtered(rng, s):
+    """Rules of a filter beside others. Of a link's addresses, of which `redirect` needs a second
+    one, either gateway chooses another for its errors."""
+    redirects = any('redirect' in text for _, text in s.rules)
+    return [(chain, text) for chain, text in generate_rules.filtering(rng)
+            if not (redirects and 'reject' in text)]
+
+
 def translated(rng, s):
     s.rules, s.free = generate_rules.translation(rng)
     kinds = flows.CLEAN
     if rng.random() < 0.35:
-        s.rules += generate_rules.filtering(rng)
+        s.rules += filtered(rng, s)
         kinds = without_sctp(kinds)
     s.steps = related(rng, kinds)
 
 
 def zoned(rng, s):
-    s.rules = generate_rules.zones(rng)
     if rng.random() < 0.3:
         rules, s.free = generate_rules.translation(rng)
-        s.rules += rules
+        s.rules = generate_rules.zones(rng, generate_rules.ZONES) + rules
+        s.rules += filtered(rng, s) if rng.random() < 0.3 else []
         s.steps = related(rng, without_sctp(flows.CLEAN))
         return
+    s.rules = generate_rules.zones(rng, generate_rules.ZONES + generate_rules.LOSING_ZONES)
+    s.rules += filtered(rng, s) if rng.random() < 0.3 else []
     kinds = rng.choice((flows.CLEAN, flows.ANY))
     s.steps = [scenario.Step(Packet(text)) for text in texts(rng, without_sctp(kinds))]
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which section of docs/differences.md a difference of a random scenario belongs to.
 
-SHOWN: the differing step's own packet and answers tell. CAUSES: a packet to which both have
-answered alike, but of which they keep different things; the effect may come much later, and be
-anything. So this names packets only: search.py runs the scenario again without them, and then it
-has to agree. What none of these knows is a fault."""
+SHOWN: the differing step's own packet and answers tell. CAUSES: an earlier packet of the same
+connection, to which both have answered alike, but of which they keep different things, so that the
+effect may come much later. search.py runs the scenario again without the packets of one cause, and
+then that step has to agree, or to differ for another reason. What none of these knows is a
+fault."""
 
 import ipaddress
 import itertools
 
 import build
 from answers import TCP, Answer, normal_made
+from compare import SLACK
 from hosts import ADDRESS, GATEWAY, REDIRECT, TRANSLATED, name_of
 
 NOTHING = Answer([], [])
@@ -140,7 +142,9 @@ def tcp_rst_after_syn(m):
 
 def zero_remembered(m):
     """Zero is where some segment before it ended, or none is remembered, which is zero too."""
-    return m.state('old') == 'SYN_SENT2' or any(other.p.end == 0 for other in m.life)
+    answered = m.state('old') == 'SYN_SENT' and 'UNREPLIED' not in m.old.flags
+    return (m.state('old') == 'SYN_SENT2' or answered
+            or any(other.p.end == 0 for other in m.life))
 
 
 def tcp_rst_without_ack(m):
@@ -170,29 +174,45 @@ SHOWN = (tcp_rst_in_window, tcp_rst_after_syn, tcp_rst_without_ack, tcp_synack_o
          nat_pickup)
 
 
-def nat_own_address(before, step):
+def last_answers(earlier):
+    return earlier[-1].raw if earlier else (NOTHING, NOTHING)
+
+
+def nat_own_address(earlier, step):
     """It belongs to nothing, and is for an address that is the gateway's or none's."""
     def own(address):
         return any(ipaddress.ip_address(address) in network for network in TRANSLATED)
 
+    before = last_answers(earlier)
     new = keys(step.raw[0]) - keys(before[0])
     return (own(ADDRESS[step.sent.packet.dst]) and not step.raw[1].outputs
             and keys(step.raw[1]) <= keys(before[1])
             and all(own(directions[0][0][1]) for _, _, _, directions in new))
 
 
-def ct_zone_tuple(before, step):
+def ct_zone_tuple(earlier, step):
     """The kernel has made an entry of it, though another has one of its tuples in the same zone."""
     def tuples(entry):
         return {(entry.protocol, d.key) for d in entry.directions}
 
-    kernel, sluice = step.raw
+    before, (kernel, sluice) = last_answers(earlier), step.raw
     new = [e for e in kernel.entries if e.key not in keys(before[0])]
     return (not sluice.outputs and keys(sluice) <= keys(before[1])
             and any(tuples(e) & tuples(other) for e in new for other in before[0].entries))
 
 
-def reject_source(before, step):
+def ipv6_fragment_overlap(earlier, step):
+    """Sluice refuses what comes of a datagram after an overlap; the kernel has it whole again."""
+    if step.step.part is None or not step.sent.packet.v6 or step.raw[1].outputs:
+        return False
+    spans = [set(range(int(begin), int(end) if end else 2**16)) for begin, _, end in (
+        one.step.part[1].partition('-') for one in (*earlier, step)
+        if one.step.part and one.step.part[0] == step.step.part[0])]
+    return (bool(step.raw[0].outputs) and keys(step.raw[1]) <= keys(last_answers(earlier)[1])
+            and any(a & b and a != b for a, b in itertools.combinations(spans, 2)))
+
+
+def reject_source(_, step):
     """Of the errors only the sources differ: where the packet went to, and the link's address."""
     if not step.rejects or any(len(a.outputs) != 1 for a in step.raw):
         return False
@@ -206,7 +226,7 @@ def reject_source(before, step):
             and sluice[at:at + size] in map(build.packed, link))
 
 
-SHOWN_BY_ANY = (nat_own_address, ct_zone_tuple, reject_source)
+SHOWN_BY_ANY = (nat_own_address, ct_zone_tuple, ipv6_fragment_overlap, reject_source)
 
 
 # ---- what may show later ----
@@ -274,19 +294,30 @@ def first_difference(comparison):
     return next((i for i, step in enumerate(comparison.steps) if not step.same), None)
 
 
-def explanation(comparison):
-    """({indices of steps}, name): without these steps the two must agree, for the reason of that
-    name. Without indices there is no explanation."""
+def differ_otherwise(a, i, b, j):
+    """Whether two comparisons differ in other ways at the steps i and j, of the same packet."""
+    one, other = moments(a, i + 1).get(i), moments(b, j + 1).get(j)
+    if one is None or other is None:
+        return False
+    looks = [(m.drops, m.state('kernel'), m.state('sluice'), m.uncounted) for m in (one, other)]
+    pairs = ((one.kernel, other.kernel), (one.sluice, other.sluice))
+    return looks[0] != looks[1] or any(x and y and abs(x.left - y.left) > SLACK for x, y in pairs)
+
+
+def explanations(comparison):
+    """What the first difference may come from, as (name, indices of steps): if it does, it is not
+    there without these."""
     at = first_difference(comparison)
-    before = comparison.steps[at - 1].raw if at else (NOTHING, NOTHING)
     for test in SHOWN_BY_ANY:
-        if test(before, comparison.steps[at]):
-            return {at}, name(test)
+        if test(comparison.steps[:at], comparison.steps[at]):
+            return [(name(test), {at})]
     found = moments(comparison, at + 1)
-    if at in found:
-        for test in SHOWN:
-            if test(found[at]):
-                return {at}, name(test)
-    causes = {i: text for i, m in found.items() if i < at
-              for text, test in reversed(CAUSES) if test(m)}
-    return set(causes), next(reversed(causes.values()), None)
+    if at not in found:
+        return []
+    now = found[at]
+    for test in SHOWN:
+        if test(now):
+            return [(name(test), {at})]
+    causes = [(text, {i for i, m in found.items() if m in now.life and test(m)})
+              for text, test in CAUSES]
+    return [(text, steps) for text, steps in causes if steps]

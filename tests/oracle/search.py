@@ -26,6 +26,35 @@ def compare(kernel, gateway, scenarios):
     return found
 
 
+def without(comparison, out):
+    """The scenario without some steps."""
+    steps = comparison.scenario.steps
+    return comparison.scenario.replaced([step for n, step in enumerate(steps) if n not in out])
+
+
+def helps(comparison, out, less):
+    """Whether without the steps `out` the first difference is gone, or another one. If so, what
+    differs then has to be explained as well."""
+    at, now = known.first_difference(comparison), known.first_difference(less)
+    if at in out or at - len(out) != now:
+        return True
+    return (any(steps == {now} for _, steps in known.explanations(less))
+            or known.differ_otherwise(comparison, at, less, now))
+
+
+def explained(kernel, gateway, comparisons):
+    """For each comparison with a difference (name of a known one, the comparison without what it
+    comes from), or None where there is no such."""
+    tries = [(i, name, out) for i, comparison in enumerate(comparisons)
+             for name, out in known.explanations(comparison)]
+    less = compare(kernel, gateway, [without(comparisons[i], out) for i, _, out in tries])
+    found = [None] * len(comparisons)
+    for (i, name, out), comparison in zip(tries, less):
+        if found[i] is None and helps(comparisons[i], out, comparison):
+            found[i] = name, comparison
+    return found
+
+
 def faults(kernel, gateway, comparisons):
     """For each comparison (names of the known differences in it, a Comparison whose first
     difference no document tells, or None). Known differences are taken out of a scenario, with
@@ -33,20 +62,15 @@ def faults(kernel, gateway, comparisons):
     found = [[(), None] for _ in comparisons]
     now = dict(enumerate(comparisons))
     while now:
+        now = {i: one for i, one in now.items() if known.first_difference(one) is not None}
         again = {}
-        for i, comparison in now.items():
-            if known.first_difference(comparison) is None:
-                continue
-            out, name = known.explanation(comparison)
-            if not out:
-                found[i][1] = comparison
-                continue
-            found[i][0] += (name,)
-            steps = comparison.scenario.steps
-            again[i] = comparison.scenario.replaced(
-                [step for n, step in enumerate(steps) if n not in out])
-        again = {i: scenario for i, scenario in again.items() if scenario.steps}
-        now = dict(zip(again, compare(kernel, gateway, list(again.values()))))
+        for i, known_one in zip(now, explained(kernel, gateway, list(now.values()))):
+            if known_one is None:
+                found[i][1] = now[i]
+            else:
+                found[i][0] += (known_one[0],)
+                again[i] = known_one[1]
+        now = again
     return found
 
 
