@@ -79,25 +79,25 @@ highest_sack(const struct tcp_seg *seg)
 }
 
 /* A SYN or SYN/ACK tells all of its sender: sequence, window (never scaled), options. One without
- * any takes nothing back that an earlier one has offered. */
+ * any takes nothing back of what is known. */
 static void
 open_side(struct ct_tcp *tcp, unsigned int dir, const struct tcp_seg *seg)
 {
-	uint8_t offers = CT_TCP_PEER_SACK | CT_TCP_PEER_SCALE;
+	uint32_t max_ack = seg->seq; /* until it has acknowledged anything, where it starts */
 	unsigned int scale;
 
 	if (seg->options_len != 0) {
-		offers = syn_options(seg, &scale);
+		tcp->peer_flags[dir] &= CT_TCP_PEER_LIBERAL;
+		tcp->peer_flags[dir] |= syn_options(seg, &scale);
 		tcp_set_scale(tcp, dir, scale);
-	} else {
-		offers &= tcp->peer_flags[dir];
 	}
-	tcp->peer_flags[dir] = (tcp->peer_flags[dir] & CT_TCP_PEER_LIBERAL) | offers;
+	if (tcp->peer_flags[dir] & CT_TCP_PEER_MAXACK)
+		max_ack = tcp->peer[dir].max_ack;
 	tcp->peer[dir] = (struct ct_tcp_peer){
 		.end = seg->end,
 		.max_end = seg->end,
 		.max_win = RTE_MAX(seg->win, 1),
-		.max_ack = seg->seq,
+		.max_ack = max_ack,
 	};
 }
 
