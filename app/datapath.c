@@ -20,6 +20,7 @@
 #include "frag.h"
 #include "link.h"
 #include "parse.h"
+#include "parse_plain.h"
 #include "port.h"
 #include "rule_limits.h"
 #include "station.h"
@@ -120,20 +121,43 @@ classify_none(struct worker *w, struct pkt *p)
 }
 
 /* Port and tags → link → namespace. */
-static inline void
+static __rte_always_inline bool
 classify(struct worker *w, const struct port *port, struct pkt *p, struct tally *t)
 {
-	bool no_tags = p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH;
-
-	p->in = unlikely(no_tags) ? NULL : link_lookup(port, p);
+	p->in = link_lookup(port, p);
 	if (unlikely(p->in == NULL)) {
 		classify_none(w, p);
-		return;
+		return false;
 	}
 	p->ns = p->in->ns;
 	datapath_find_rules(w, p);
 	count(w, t, p);
-	judge(w, p);
+	return true;
+}
+
+/* A plain frame is one to look up, of which nothing is to be judged. */
+static __rte_always_inline void
+classify_plain(struct worker *w, const struct port *port, struct pkt *p, struct tally *t)
+{
+	if (likely(classify(w, port, p, t)))
+		p->tuple.scope = p->ns->id;
+}
+
+/* True when it is a fragment. */
+static __rte_noinline bool
+parse_other(struct worker *w, const struct port *port, struct pkt *p, struct rte_mbuf *m,
+	struct tally *t)
+{
+	enum sl_drop reason = parse_frame(p, m);
+
+	/* A drop is counted when its namespace is known, a fragment when its datagram is. */
+	if (reason != SL_DROP_NONE && reason != PARSE_FRAGMENT)
+		p->reason = (uint8_t)reason;
+	if (unlikely(p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH))
+		classify_none(w, p);
+	else if (likely(classify(w, port, p, t)))
+		judge(w, p);
+	return reason == PARSE_FRAGMENT;
 }
 
 /* True when there are fragments among the packets. */
@@ -143,7 +167,6 @@ parse_all(struct worker *w, const struct port *port, struct rte_mbuf **m, unsign
 	struct tally tally = {0};
 	struct pkt *p = w->dp.pkt;
 	bool fragments = false;
-	enum sl_drop reason;
 	unsigned int i, done = 0;
 
 	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
@@ -151,13 +174,10 @@ parse_all(struct worker *w, const struct port *port, struct rte_mbuf **m, unsign
 	for (i = 0; i < n; i++) {
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
-		reason = parse_frame(&p[i], m[i]);
-		/* Counted when its namespace is known. */
-		if (unlikely(reason == PARSE_FRAGMENT))
-			fragments = true;
-		else if (unlikely(reason != SL_DROP_NONE))
-			p[i].reason = (uint8_t)reason;
-		classify(w, port, &p[i], &tally);
+		if (likely(parse_plain(&p[i], m[i])))
+			classify_plain(w, port, &p[i], &tally);
+		else
+			fragments |= parse_other(w, port, &p[i], m[i], &tally);
 		if (i + 1 - done == LOOKUP_GROUP || i + 1 == n) {
 			ct_lookup_start(w->ct, &p[done], i + 1 - done);
 			done = i + 1;

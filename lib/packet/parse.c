@@ -12,15 +12,12 @@
 #include <rte_udp.h>
 
 #include "csum.h"
-#include "parse_plain.h"
 #include "parse_private.h"
 
 #define TPID_LEGACY_QINQ 0x9100
 
 /* Enough for the headers of all but odd packets. */
 #define PULL_FIRST 256
-
-#define TAGS_STRIPPED (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
 
 static inline enum sl_drop
 parse_tcp(struct pkt *p, const uint8_t *l4, uint32_t len, uint32_t avail)
@@ -348,14 +345,14 @@ restore_tag(struct rte_mbuf *m, uint16_t tpid, uint16_t tci)
 static enum sl_drop
 restore_tags(struct rte_mbuf *m)
 {
-	uint64_t stripped = m->ol_flags & TAGS_STRIPPED;
+	uint64_t stripped = m->ol_flags & PARSE_TAGS_STRIPPED;
 	enum sl_drop r = SL_DROP_NONE;
 
 	if (stripped & RTE_MBUF_F_RX_VLAN_STRIPPED)
 		r = restore_tag(m, RTE_ETHER_TYPE_VLAN, m->vlan_tci);
 	if (r == SL_DROP_NONE && stripped & RTE_MBUF_F_RX_QINQ_STRIPPED)
 		r = restore_tag(m, RTE_ETHER_TYPE_QINQ, m->vlan_tci_outer);
-	m->ol_flags &= ~TAGS_STRIPPED;
+	m->ol_flags &= ~PARSE_TAGS_STRIPPED;
 	return r;
 }
 
@@ -373,7 +370,7 @@ parse_uncommon(struct pkt *p, struct rte_mbuf *m)
 	enum sl_drop r = SL_DROP_NONE;
 
 	pull(m, PULL_FIRST);
-	if (m->ol_flags & TAGS_STRIPPED)
+	if (m->ol_flags & PARSE_TAGS_STRIPPED)
 		r = restore_tags(m);
 	if (r != SL_DROP_NONE) {
 		clear(p);
@@ -393,10 +390,8 @@ parse_uncommon(struct pkt *p, struct rte_mbuf *m)
 enum sl_drop
 parse_frame(struct pkt *p, struct rte_mbuf *m)
 {
-	if (unlikely(m->nb_segs != 1 || m->ol_flags & TAGS_STRIPPED))
+	if (unlikely(m->nb_segs != 1 || m->ol_flags & PARSE_TAGS_STRIPPED))
 		return parse_uncommon(p, m);
-	if (likely(parse_plain(p, m)))
-		return SL_DROP_NONE;
 	return finish(p, parse_ether(p, m, m->data_len));
 }
 

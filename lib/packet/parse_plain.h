@@ -2,12 +2,11 @@
 /*
  * The parse of what most frames are: untagged or with one 802.1Q tag, IPv4 without options or IPv6
  * without extension headers, TCP or UDP, no fragment, in one segment and sound. The result is that
- * of the general parser to the last byte (tests/unit/packet/test_plain.c compares them); what is
- * gained is that *p is written once and in words, not cleared first and then filled field by field.
- * A frame of which anything is otherwise, a wrong length or sum included, is left to the general
- * parser, which finds out what it is.
- *
- * For parse.c alone.
+ * of parse_frame() to the last byte (tests/unit/packet/test_plain.c compares them); what is gained
+ * is that *p is written once and in words, not cleared first and then filled field by field, and
+ * that the packet path, which has this in its loop, need not ask what is known of a plain frame. A
+ * frame of which anything is otherwise, a wrong length or sum included, is left to parse_frame(),
+ * which finds out what it is.
  */
 #ifndef PARSE_PLAIN_H
 #define PARSE_PLAIN_H
@@ -138,7 +137,8 @@ plain_ip6(struct pkt *p, struct plain *f, uint32_t room)
 	return true;
 }
 
-/* A frame of one segment. False: it is not plain, and *p is as it was. */
+/* True: *p is what parse_frame() makes of it, which returns SL_DROP_NONE: PKT_IP, of TCP or UDP, no
+ * reason, one tag at most. False: it is not plain, and *p is as it was. */
 static __rte_always_inline bool
 parse_plain(struct pkt *p, struct rte_mbuf *m)
 {
@@ -147,7 +147,7 @@ parse_plain(struct pkt *p, struct rte_mbuf *m)
 	uint32_t len = m->data_len;
 	uint16_t type;
 
-	if (unlikely(len < PLAIN_MIN))
+	if (unlikely(m->nb_segs != 1 || m->ol_flags & PARSE_TAGS_STRIPPED || len < PLAIN_MIN))
 		return false;
 	type = parse_be16(d + 2 * RTE_ETHER_ADDR_LEN);
 	if (type == RTE_ETHER_TYPE_VLAN) {

@@ -24,6 +24,9 @@
 /* A header lies beyond the first segment: pull it in and parse again. */
 #define PARSE_MORE SL_DROP_COUNT
 
+/* The port took tags out of the frame. */
+#define PARSE_TAGS_STRIPPED (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
+
 static inline uint16_t
 parse_be16(const uint8_t *at)
 {

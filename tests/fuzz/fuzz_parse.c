@@ -16,6 +16,7 @@
 #include "frames.h"
 #include "fuzz.h"
 #include "parse.h"
+#include "parse_plain.h"
 
 #define LEN_MAX 4096
 
@@ -67,7 +68,7 @@ parse_both(const uint8_t *data, uint32_t len, uint64_t ol_flags)
 {
 	uint8_t *exact = malloc(len > 0 ? len : 1);
 	struct rte_mbuf flat_m, *m = chain(data, len, ol_flags);
-	struct pkt flat, p;
+	struct pkt flat, p, plain;
 	enum sl_drop r, chained;
 
 	if (exact == NULL)
@@ -75,6 +76,12 @@ parse_both(const uint8_t *data, uint32_t len, uint64_t ol_flags)
 	memcpy(exact, data, len);
 	frame_wrap(&flat_m, exact, len);
 	flat_m.ol_flags = ol_flags;
+	/* First, since the other moves stripped tags back into the frame. */
+	if (parse_plain(&plain, &flat_m))
+		require(parse_frame(&p, &flat_m) == SL_DROP_NONE &&
+					memcmp(&plain, &p, sizeof(p)) == 0
+				? NULL
+				: "a plain frame is none");
 	r = parse_frame(&flat, &flat_m);
 	chained = parse_frame(&p, m);
 	require(frame_broken(&flat, r, len));

@@ -33,7 +33,7 @@ compare(const uint8_t *frame, uint32_t len, uint64_t ol_flags)
 	plain = general = untouched;
 	is_plain = parse_plain(&plain, &m);
 	if (is_plain) {
-		assert_int_equal(parse_view(&general, &m), SL_DROP_NONE);
+		assert_int_equal(parse_frame(&general, &m), SL_DROP_NONE);
 		assert_memory_equal(&plain, &general, sizeof(plain));
 	} else {
 		assert_memory_equal(&plain, &untouched, sizeof(plain));
