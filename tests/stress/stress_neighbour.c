@@ -124,6 +124,7 @@ send_one(struct worker *w, struct link *l, unsigned int host)
 	m = rte_pktmbuf_alloc(gw->pool);
 	REQUIRE(m != NULL);
 	f = (struct frame *)(void *)rte_pktmbuf_append(m, sizeof(*f));
+	REQUIRE(f != NULL);
 	*f = (struct frame){.magic = MAGIC, .link = l->id, .host = host};
 	waited[w->index]++;
 	neighbour_wait(w, l, TUPLE_IPV4, &to, m);
