@@ -111,10 +111,12 @@ class Replay:
     def run(self, scenarios):
         """For each scenario a list of Answers, one for each step."""
         assert len(scenarios) <= SCENARIOS_MAX
-        if not scenarios:
-            return []
+        some = [scenario for scenario in scenarios if scenario.steps]
+        if not some:
+            return [[] for _ in scenarios]
         with tempfile.TemporaryDirectory(prefix='sluice-oracle-') as tmp:
-            return self._run(scenarios, pathlib.Path(tmp))
+            answers_ = iter(self._run(some, pathlib.Path(tmp)))
+        return [next(answers_) if scenario.steps else [] for scenario in scenarios]
 
     def _run(self, scenarios, tmp):
         """Some packets depend on what the gateway has chosen before: then the scenarios with such

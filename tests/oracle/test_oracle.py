@@ -161,6 +161,14 @@ def test_stated_difference_that_is_none(both):
     assert not both([one])[0].good
 
 
+@pytest.mark.parametrize('more', [(), ('A:1 > S:2 udp',)])
+def test_scenario_of_no_packet(both, more):
+    """The search takes packets out, down to none; alone or beside others."""
+    one = read('A:1 > S:2 udp')
+    found = both([one.replaced([]), *(read(line) for line in more)])
+    assert all(comparison.good for comparison in found) and found[0].steps == []
+
+
 def test_packet_that_is_changed_or_lost_is_seen():
     one = read('A:1 > S:2 udp')
     step = one.steps[0]
