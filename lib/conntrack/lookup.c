@@ -25,8 +25,10 @@ ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
 	unsigned int i;
 
 	sl_hash_ends_bulk(&ct->hasher, &p->tuple, sizeof(*p), n, &p->hash, sizeof(*p));
-	for (i = 0; i < n; i++)
-		rte_prefetch0(ct_head(ct_lines_of(ct, &p[i].tuple), p[i].hash));
+	for (i = 0; i < n; i++) {
+		p[i].ct_line = ct_head(ct_lines_of(ct, &p[i].tuple), p[i].hash);
+		rte_prefetch0(p[i].ct_line);
+	}
 	netns_counter_add(&t->stats.lookups, n);
 	t->expected = 0;
 }
@@ -101,7 +103,7 @@ unsigned int
 ct_lookup_match(struct ct_thread *t, struct pkt *p)
 {
 	const struct ct *ct = t->ct;
-	const struct ct_line *l = ct_head(ct_lines_of(ct, &p->tuple), p->hash);
+	const struct ct_line *l = p->ct_line;
 
 	p->ct_ref = CT_REF_NONE;
 	p->ct_reply_hash = 0;

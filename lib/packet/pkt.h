@@ -21,6 +21,7 @@ struct rte_mbuf;
 struct netns;
 struct link;
 struct ct_entry;
+struct ct_line;
 struct frag_train;
 struct ruleset;
 
@@ -96,7 +97,10 @@ struct pkt {
 
 	/* Of a whole datagram the fragments, which leave in place of mbuf, a view; else NULL. */
 	struct frag_train *train;
-	uint64_t ct_reply_hash; /* of the inverted tuple, where an insert is likely; else 0 */
+	union {
+		const struct ct_line *ct_line; /* conntrack's own, from the start of a lookup */
+		uint64_t ct_reply_hash; /* of the inverted tuple, where an insert is likely, or 0 */
+	};
 
 	/* rules */
 	struct ruleset *rules; /* of the namespace, NULL: none; the same for all of its way */
