@@ -52,8 +52,18 @@ struct options {
 	unsigned int n_neighbours, n_buckets;
 	uint32_t flows, own_buckets, dismantle;
 	unsigned int rounds, slices, ms;
+	unsigned int tests; /* bits of enum test */
 	bool json;
 };
+
+enum test {
+	SHARING = 1u << 0,
+	GROWING = 1u << 1,
+	OWNING = 1u << 2,
+	DISMANTLE = 1u << 3,
+};
+
+static const char *const test_names[] = {"sharing", "growing", "owning", "dismantle"};
 
 static struct options o;
 static struct bench_gateway alone, beside;
@@ -272,12 +282,17 @@ measure_rates(struct bench *b, uint32_t neighbour)
 	for (i = 0; i < o.n_buckets; i++) {
 		resize(&alone, o.buckets[i]);
 		resize(&beside, o.buckets[i]);
-		open_quiet(false);
-		measure(b, "sharing");
-		open_quiet(true);
-		measure(b, "owning");
+		if (o.tests & SHARING) {
+			open_quiet(false);
+			measure(b, "sharing");
+		}
+		if (o.tests & OWNING) {
+			open_quiet(true);
+			measure(b, "owning");
+		}
 	}
-	measure_growing(b);
+	if (o.tests & GROWING)
+		measure_growing(b);
 	close_quiet();
 }
 
@@ -407,6 +422,7 @@ set_up(struct rte_mempool *pool)
 
 static const char usage[] =
 	"usage: bench_ehash [options]\n"
+	"  --tests NAME[,NAME…] sharing,growing,owning,dismantle\n"
 	"  --neighbours N[,N…]  connections of the neighbour, 1M,2M,4M,8M; none comes first\n"
 	"  --buckets N[,N…]     of the table of all, 128k,512k\n"
 	"  --flows N            connections of the quiet one, 512\n"
@@ -428,10 +444,29 @@ set_quick(void)
 	o.rounds = o.slices = 1;
 }
 
+static unsigned int
+tests_of(const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	unsigned int set = 0, i;
+
+	while (copy != NULL && (word = strsep(&rest, ",")) != NULL) {
+		for (i = 0; i < RTE_DIM(test_names) && strcmp(word, test_names[i]) != 0; i++)
+			;
+		if (i == RTE_DIM(test_names))
+			bench_die("--tests: there is no %s", word);
+		set |= 1u << i;
+	}
+	free(copy);
+	return set;
+}
+
 static bool
 set_option(int c, const char *text)
 {
-	if (c == 'n')
+	if (c == 't')
+		o.tests = tests_of(text);
+	else if (c == 'n')
 		o.n_neighbours = bench_sizes("neighbours", text, o.neighbours, SIZES_MAX);
 	else if (c == 'b')
 		o.n_buckets = bench_sizes("buckets", text, o.buckets, SIZES_MAX);
@@ -459,7 +494,8 @@ set_option(int c, const char *text)
 static void
 parse_options(int argc, char **argv)
 {
-	static const struct option longs[] = {{"neighbours", required_argument, NULL, 'n'},
+	static const struct option longs[] = {{"tests", required_argument, NULL, 't'},
+		{"neighbours", required_argument, NULL, 'n'},
 		{"buckets", required_argument, NULL, 'b'}, {"flows", required_argument, NULL, 'f'},
 		{"own", required_argument, NULL, 'o'},
 		{"dismantle", required_argument, NULL, 'd'},
@@ -471,7 +507,7 @@ parse_options(int argc, char **argv)
 
 	o = (struct options){
 		.flows = 512, .own_buckets = 4096, .dismantle = 100000, .rounds = 9,
-		.slices = 9, .ms = 20};
+		.slices = 9, .ms = 20, .tests = SHARING | GROWING | OWNING | DISMANTLE};
 	set_option('n', "1M,2M,4M,8M");
 	set_option('b', "128k,512k");
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
@@ -504,8 +540,10 @@ main(int argc, char **argv)
 	measure_rates(&b, 0);
 	for (i = 0; i < o.n_neighbours; i++)
 		measure_rates(&b, o.neighbours[i]);
-	measure_dismantle(&b, true);
-	measure_dismantle(&b, false);
+	if (o.tests & DISMANTLE) {
+		measure_dismantle(&b, true);
+		measure_dismantle(&b, false);
+	}
 	bench_end(&b);
 	bench_gateway_close(&alone);
 	bench_gateway_close(&beside);
