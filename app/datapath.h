@@ -56,6 +56,7 @@ struct datapath {
 	struct nat_ahead *nat_ahead; /* of the translation of each (nat.h); freed with it */
 	struct datapath_way way[DATAPATH_BURST]; /* of those with pkt.rules */
 	struct datapath_synproxy synproxy;
+	struct rte_mbuf *unreachable; /* of the packet at hand, until a frame of it waits */
 	bool raw;    /* some packet of the burst has a raw chain */
 	bool counts; /* or rules that count, and opens a connection */
 	struct tx_buffer tx[GW_PORTS_MAX]; /* by port.index */

@@ -198,8 +198,10 @@ translate_packet(struct worker *w, struct pkt *p, const struct nat64_target *tar
 
 	if (!fits(w, p, &l))
 		return;
-	if (unlikely(!station_write(w, p) || !nat64_rewrite(thread_of(w), p, target, whole)))
+	if (unlikely(!station_write(w, p) || !nat64_rewrite(thread_of(w), p, target, whole))) {
+		station_cancel(p);
 		datapath_drop(w, p, p->reason);
+	}
 }
 
 void
@@ -220,8 +222,10 @@ datapath_nat64(struct worker *w, struct pkt *p)
 		datapath_drop(w, p, p->reason);
 	} else {
 		r = translate_error(w, p, &target);
-		if (r != SL_DROP_NONE)
-			datapath_drop(w, p, r);
+		if (r == SL_DROP_NONE)
+			return;
+		station_cancel(p);
+		datapath_drop(w, p, r);
 	}
 }
 

@@ -114,6 +114,18 @@ datapath_reset(struct worker *w, const struct pkt *p)
 	return false;
 }
 
+/* The whole frame. NULL: no buffer for it. */
+static struct rte_mbuf *
+write_error(struct worker *w, const struct pkt *p, const struct icmp_error *e)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->gw->pool);
+
+	if (m == NULL || icmp_error_write(m, p, e))
+		return m;
+	rte_pktmbuf_free(m);
+	return NULL;
+}
+
 bool
 datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e)
 {
@@ -122,15 +134,41 @@ datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e)
 	e->src = source(p);
 	if (!icmp_error_allowed(p, e) || !within_rate(w, p->ns))
 		return false;
-	m = rte_pktmbuf_alloc(w->gw->pool);
-	if (m == NULL)
-		return false;
-	if (icmp_error_write(m, p, e)) {
+	m = write_error(w, p, e);
+	if (m != NULL)
 		datapath_send(w, p->ns, p->in, m);
-		return true;
-	}
-	rte_pktmbuf_free(m);
-	return false;
+	return m != NULL;
+}
+
+struct rte_mbuf *
+datapath_unreachable(struct worker *w, const struct pkt *p)
+{
+	static const struct rule_reject host = {
+		.type = RULE_REJECT_ICMPX, .code = RULE_ICMPX_HOST_UNREACHABLE};
+	struct icmp_error e = unreachable(p, &host);
+
+	e.src = source(p);
+	return icmp_error_allowed(p, &e) ? write_error(w, p, &e) : NULL;
+}
+
+void
+datapath_send_error(
+	struct worker *w, struct netns *ns, const struct link *link, struct rte_mbuf *m)
+{
+	if (within_rate(w, ns))
+		datapath_send(w, ns, link, m);
+	else
+		rte_pktmbuf_free(m);
+}
+
+void
+datapath_no_route(struct worker *w, const struct pkt *p)
+{
+	static const struct rule_reject network = {
+		.type = RULE_REJECT_ICMPX, .code = RULE_ICMPX_NO_ROUTE};
+	struct icmp_error e = unreachable(p, &network);
+
+	datapath_icmp_error(w, p, &e);
 }
 
 #define ICMP6_CODE_ADDRESS 3

@@ -63,6 +63,13 @@ void datapath_eval(struct worker *w, enum rule_chain chain, struct rules_packet 
  * set. False: nobody may be told, or not now. */
 bool datapath_icmp_error(struct worker *w, const struct pkt *p, struct icmp_error *e);
 
+/* The error that its host did not answer, for datapath_send_error() when that is certain; in a
+ * buffer of its own. NULL: nobody may be told. */
+struct rte_mbuf *datapath_unreachable(struct worker *w, const struct pkt *p);
+
+/* Tells a packet's sender that no link has a network with its destination. */
+void datapath_no_route(struct worker *w, const struct pkt *p);
+
 /* Tells a packet's sender, likewise, that translation had nothing left for its connection; with
  * NAT64 in other words. */
 void datapath_exhausted(struct worker *w, const struct pkt *p, bool nat64);

@@ -58,6 +58,13 @@ uint32_t datapath_nat64_piece(void);
 /* A packet with PKT_ARP or PKT_ND: answered (out is set), taken or dropped, or left as it is. */
 void datapath_own(struct worker *w, struct pkt *p);
 
+/* ---- datapath_reject.c ---- */
+
+/* An error that was made before leaves now on the link that its packet came on, of the namespace
+ * ns, or is freed when there are too many. Takes m. */
+void datapath_send_error(
+	struct worker *w, struct netns *ns, const struct link *link, struct rte_mbuf *m);
+
 /* ---- datapath_tx.c ---- */
 
 /* The end of each packet: into a transmit buffer, or freed. */

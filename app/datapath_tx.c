@@ -224,7 +224,37 @@ emit_late(struct worker *w, struct pkt *p)
 		datapath_emit_frame(w, p);
 }
 
+/* The first frame of a packet that waits takes what its sender is to be told. */
+static void
+emit_waiting(struct worker *w, struct pkt *p)
+{
+	w->dp.unreachable = p->unreachable;
+	if (p->train != NULL)
+		emit_fragments(w, p);
+	else
+		emit_late(w, p);
+	rte_pktmbuf_free(w->dp.unreachable);
+	w->dp.unreachable = NULL;
+}
+
 #define NOT_AS_IT_IS (PKT_DROPPED | PKT_DATAGRAM)
+
+/* False: its frame is still to be freed. */
+static bool
+emit_uncommon(struct worker *w, struct pkt *p)
+{
+	bool dropped = p->flags & PKT_DROPPED;
+
+	if (!dropped && p->late & PKT_LATE_STATION)
+		emit_waiting(w, p);
+	else if (p->train != NULL)
+		emit_fragments(w, p);
+	else if (!dropped)
+		emit_late(w, p);
+	else
+		return false;
+	return true;
+}
 
 void
 datapath_emit(struct worker *w, unsigned int n)
@@ -244,11 +274,7 @@ datapath_emit(struct worker *w, unsigned int n)
 				datapath_drop(w, p, SL_DROP_TX_HEADROOM);
 		}
 		if (unlikely(p->flags & NOT_AS_IT_IS)) {
-			if (p->train != NULL)
-				emit_fragments(w, p);
-			else if (!(p->flags & PKT_DROPPED))
-				emit_late(w, p);
-			else
+			if (!emit_uncommon(w, p))
 				freed[n_freed++] = p->mbuf;
 			continue;
 		}

@@ -57,12 +57,19 @@ enum neighbour_state {
 enum neighbour_state neighbour_find(struct worker *w, struct link *l, uint8_t family,
 	const struct tuple_addr *addr, struct rte_ether_addr *mac);
 
+/* A whole frame, which lacks but its destination. */
+struct neighbour_frame {
+	struct rte_mbuf *m;
+	struct rte_mbuf *unreachable; /* for its sender, if it waits in vain, or NULL */
+	const struct link *in;        /* the sender's */
+};
+
 /*
- * Sends a whole frame, which lacks but its destination, to a host that was asked for, when it
- * answers; at once, if it has. Takes m: one that can not wait, or waits in vain, is dropped.
+ * Sends the frame to a host that was asked for, when it answers; at once, if it has. Takes both
+ * buffers: a frame that can not wait, or waits in vain, is dropped.
  */
 void neighbour_wait(struct worker *w, struct link *l, uint8_t family,
-	const struct tuple_addr *addr, struct rte_mbuf *m);
+	const struct tuple_addr *addr, const struct neighbour_frame *f);
 
 /* Now and then: asks again, and drops what has waited too long. */
 void neighbour_sweep(struct worker *w);

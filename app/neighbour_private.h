@@ -40,7 +40,8 @@ struct neighbour_set {
 };
 
 struct neighbour_place {
-	struct rte_mbuf *m;
+	struct rte_mbuf *m, *unreachable; /* of struct neighbour_frame */
+	uint32_t in;   /* id of its link */
 	uint16_t next; /* of a queue, or of those that are free */
 };
 

@@ -41,8 +41,10 @@ neighbour_wait_free(struct neighbours *all)
 {
 	uint16_t i;
 
-	for (i = 1; i <= NEIGHBOUR_WAIT_ALL; i++)
+	for (i = 1; i <= NEIGHBOUR_WAIT_ALL; i++) {
 		rte_pktmbuf_free(all->place[i].m);
+		rte_pktmbuf_free(all->place[i].unreachable);
+	}
 }
 
 /* 0: there is none. */
@@ -59,18 +61,18 @@ take_place(struct neighbours *all)
 	return i;
 }
 
-/* Returns the frame that was there. */
-static struct rte_mbuf *
+/* Returns what was there. */
+static struct neighbour_place
 free_place(struct neighbours *all, uint16_t i)
 {
-	struct rte_mbuf *m = all->place[i].m;
+	struct neighbour_place was = all->place[i];
 
-	all->place[i].m = NULL;
+	all->place[i] = (struct neighbour_place){.m = NULL};
 	sl_lock(&all->free_lock);
 	all->place[i].next = all->free;
 	all->free = i;
 	sl_unlock(&all->free_lock);
-	return m;
+	return was;
 }
 
 /* ---- queues ---- */
@@ -120,14 +122,15 @@ neighbour_wait_send(struct worker *w, const struct link *l, const struct neighbo
 	const struct rte_ether_addr *mac)
 {
 	struct neighbours *all = w->gw->neighbours;
-	struct rte_mbuf *m;
+	struct neighbour_place was;
 	uint16_t i, next;
 
 	for (i = q->first; i != 0; i = next) {
 		next = i == q->last ? 0 : all->place[i].next;
-		m = free_place(all, i);
-		rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = *mac;
-		datapath_send(w, l->ns, l, m);
+		was = free_place(all, i);
+		rte_pktmbuf_free(was.unreachable);
+		rte_pktmbuf_mtod(was.m, struct rte_ether_hdr *)->dst_addr = *mac;
+		datapath_send(w, l->ns, l, was.m);
 	}
 }
 
@@ -139,15 +142,33 @@ owner_of(const struct worker *w, const struct neighbour_queue *q)
 	return ns != NULL && ns->gen == q->owner_gen ? ns : NULL;
 }
 
+/* Its sender hears that the host has not answered, if the link is still there. */
+static void
+tell(struct worker *w, const struct neighbour_queue *q, const struct neighbour_place *was)
+{
+	const struct link *in = q->out->id == was->in ? q->out : link_peer(q->out);
+
+	if (was->unreachable != NULL && in != NULL && in->id == was->in)
+		datapath_send_error(w, in->ns, in, was->unreachable);
+	else
+		rte_pktmbuf_free(was->unreachable);
+}
+
 void
 neighbour_wait_drop(struct worker *w, const struct neighbour_queue *q, enum sl_drop reason)
 {
 	struct neighbours *all = w->gw->neighbours;
+	struct neighbour_place was;
 	uint16_t i, next;
 
 	for (i = q->first; i != 0; i = next) {
 		next = i == q->last ? 0 : all->place[i].next;
-		rte_pktmbuf_free(free_place(all, i));
+		was = free_place(all, i);
+		if (reason == SL_DROP_NEIGHBOUR_UNKNOWN)
+			tell(w, q, &was);
+		else
+			rte_pktmbuf_free(was.unreachable);
+		rte_pktmbuf_free(was.m);
 	}
 	if (q->n > 0)
 		datapath_count_drops(w, owner_of(w, q), reason, q->n);
@@ -194,7 +215,7 @@ pop(struct neighbours *all, struct neighbour *n, struct neighbour_queue *out)
 /* The frame waits. False: there is no room. */
 static bool
 wait_in(struct worker *w, struct neighbour_set *s, struct neighbour *n, struct link *l,
-	struct rte_mbuf *m) SL_REQUIRES(&s->lock)
+	const struct neighbour_frame *f) SL_REQUIRES(&s->lock)
 {
 	struct neighbours *all = w->gw->neighbours;
 	uint16_t i = 0;
@@ -203,14 +224,15 @@ wait_in(struct worker *w, struct neighbour_set *s, struct neighbour *n, struct l
 		i = take_place(all);
 	if (i == 0)
 		return false;
-	all->place[i].m = m;
+	all->place[i] = (struct neighbour_place){
+		.m = f->m, .unreachable = f->unreachable, .in = f->in->id};
 	append(w, s, n, l, i);
 	return true;
 }
 
 void
 neighbour_wait(struct worker *w, struct link *l, uint8_t family, const struct tuple_addr *addr,
-	struct rte_mbuf *m)
+	const struct neighbour_frame *f)
 {
 	struct neighbour_set *s = neighbour_set_of(w->gw->neighbours, l, family, addr);
 	struct neighbour_queue oldest = {.n = 0};
@@ -226,16 +248,19 @@ neighbour_wait(struct worker *w, struct link *l, uint8_t family, const struct tu
 	} else if (n != NULL) {
 		if (n->queue.n == NEIGHBOUR_WAIT_HOST)
 			pop(w->gw->neighbours, n, &oldest);
-		waits = wait_in(w, s, n, l, m);
+		waits = wait_in(w, s, n, l, f);
 	}
 	sl_unlock(&s->lock);
 	neighbour_wait_drop(w, &oldest, SL_DROP_NEIGHBOUR_QUEUE);
+	if (waits)
+		return;
+	rte_pktmbuf_free(f->unreachable);
 	if (known) {
-		rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = mac;
-		datapath_send(w, l->ns, l, m);
-	} else if (!waits) {
+		rte_pktmbuf_mtod(f->m, struct rte_ether_hdr *)->dst_addr = mac;
+		datapath_send(w, l->ns, l, f->m);
+	} else {
 		datapath_count_drops(w, l->ns, SL_DROP_NEIGHBOUR_QUEUE, 1);
-		rte_pktmbuf_free(m);
+		rte_pktmbuf_free(f->m);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "datapath_rules.h"
 #include "link_address.h"
 #include "nat.h"
 #include "neighbour.h"
@@ -53,6 +54,13 @@ unknown(struct pkt *p)
 {
 	p->reason = SL_DROP_NEIGHBOUR_UNKNOWN;
 	return false;
+}
+
+static bool
+no_network(struct worker *w, struct pkt *p)
+{
+	datapath_no_route(w, p);
+	return unknown(p);
 }
 
 /* ---- admission ---- */
@@ -120,7 +128,9 @@ station_admit(struct worker *w, struct pkt *p)
 	state = find(w, station_out(p), &p->ct->reply.tuple, &mac);
 	if (state == NEIGHBOUR_KNOWN)
 		nat_end_set(p->ct, CT_REPLY, mac.addr_bytes);
-	else if (state == NEIGHBOUR_NONE || undecided(p))
+	else if (state == NEIGHBOUR_NONE)
+		return no_network(w, p);
+	else if (undecided(p))
 		return unknown(p);
 	return true;
 }
@@ -167,10 +177,21 @@ write_found(struct worker *w, struct pkt *p)
 		return true;
 	case NEIGHBOUR_ASKED:
 		p->late |= PKT_LATE_STATION;
+		p->unreachable = datapath_unreachable(w, p);
 		return true;
 	default:
-		return unknown(p);
+		return no_network(w, p);
 	}
+}
+
+void
+station_cancel(struct pkt *p)
+{
+	if (!(p->late & PKT_LATE_STATION))
+		return;
+	rte_pktmbuf_free(p->unreachable);
+	p->unreachable = NULL;
+	p->late &= (uint8_t)~PKT_LATE_STATION;
 }
 
 UNLOCKED bool
@@ -199,6 +220,7 @@ station_wait(struct worker *w, struct pkt *p)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(p->mbuf, const uint8_t *);
 	uint32_t at = 2 * RTE_ETHER_ADDR_LEN;
+	struct neighbour_frame waits = {p->mbuf, w->dp.unreachable, p->in};
 	struct tuple_addr to = {.w = {0}};
 	rte_be16_t type;
 
@@ -213,5 +235,6 @@ station_wait(struct worker *w, struct pkt *p)
 	else
 		memcpy(&to, frame + at + offsetof(struct rte_ipv6_hdr, dst_addr), sizeof(to));
 	neighbour_wait(w, p->out, type == RTE_BE16(RTE_ETHER_TYPE_IPV4) ? TUPLE_IPV4 : TUPLE_IPV6,
-		&to, p->mbuf);
+		&to, &waits);
+	w->dp.unreachable = NULL;
 }

@@ -37,12 +37,15 @@ struct link *station_egress(struct worker *w, struct pkt *p);
  * link, or it may be on either one and has not answered; pkt.reason is set. */
 bool station_admit(struct worker *w, struct pkt *p);
 
-/* Before the packet is rewritten: who it goes to; with PKT_LATE_STATION that is still asked for.
- * False, with pkt.reason: that is not known. */
+/* Before the packet is rewritten: who it goes to; with PKT_LATE_STATION that is still asked for,
+ * and pkt.unreachable is the caller's. False, with pkt.reason: that is not known. */
 bool station_write(struct worker *w, struct pkt *p);
 
-/* With PKT_LATE_STATION: p->mbuf, a whole frame, leaves when its station is known. Takes p->mbuf.
- */
+/* It can not be rewritten, and so will not wait. */
+void station_cancel(struct pkt *p);
+
+/* With PKT_LATE_STATION: p->mbuf, a whole frame, leaves when its station is known. Takes p->mbuf,
+ * and what there is in w->dp.unreachable. */
 void station_wait(struct worker *w, struct pkt *p);
 
 /* The same where the entry has ready where the packet goes: false when it is not known, or when the

@@ -320,6 +320,13 @@ write_ready(struct pkt *p)
 	return true;
 }
 
+static __rte_noinline void
+give_up(struct worker *w, struct pkt *p)
+{
+	station_cancel(p);
+	datapath_drop(w, p, p->reason);
+}
+
 void
 translate_burst(struct worker *w, struct pkt *p, unsigned int n)
 {
@@ -334,7 +341,7 @@ translate_burst(struct worker *w, struct pkt *p, unsigned int n)
 		if (unlikely(nat64_translated(p->ct)))
 			datapath_nat64(w, p);
 		else if (unlikely(!station_write(w, p) || !nat_rewrite(t, p)))
-			datapath_drop(w, p, p->reason);
+			give_up(w, p);
 		if (unlikely(p->late))
 			p->flags |= PKT_DATAGRAM;
 	}

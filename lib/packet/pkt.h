@@ -100,6 +100,8 @@ struct pkt {
 	union {
 		const struct ct_line *ct_line; /* conntrack's own, from the start of a lookup */
 		uint64_t ct_reply_hash; /* of the inverted tuple, where an insert is likely, or 0 */
+		/* PKT_LATE_STATION: what the sender is told if nobody answers, or NULL */
+		struct rte_mbuf *unreachable;
 	};
 
 	/* rules */

@@ -4,15 +4,14 @@ not for long."""
 import ipaddress
 
 import pytest
-from scapy.all import (Ether, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr,
-                       ICMPv6NDOptSrcLLAddr, IPv6, raw)
+from scapy.all import (ICMP, IP, Ether, ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6ND_NS,
+                       ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6, Raw, raw)
 
 from fragments import cut
 from packets import A, B, S, Host, icmp_error, l3, ping, tagged, tcp, udp
 from test_nat_wire import (CONFIG, FORWARD_UDP, GW_IN, GW_OUT, IN, MAC, MASQUERADE, P, ROUTER, V,
                            is_at, leaves, via, who_has)
 
-OTHER = udp(Host('192.0.2.200')(1) > Host('192.0.2.201')(1))
 ASK = who_has(GW_IN, IN, B.addr)
 ANSWER = is_at(MAC[B], B.addr, GW_IN, IN)
 
@@ -30,10 +29,26 @@ def came(i, data=b'x'):
             via(MAC[S], MAC[B], udp(S(4000 + i) > B(53), data)))
 
 
-def time_passes(c, *seconds):
+def unreachable(frame, source=P.addr, code=1):
+    """What the sender of an untagged frame is told, by the station that he sent it to."""
+    dst, src, told = frame[:6].hex(':'), frame[6:12].hex(':'), IP(l3(frame)).src
+    return raw(Ether(src=dst, dst=src) / IP(src=source, dst=told, flags='DF', id=0, tos=0xc0)
+               / ICMP(type=3, code=code) / Raw(l3(frame)[:548]))
+
+
+def unreachable6(frame, source, code=3):
+    dst, src, told = frame[:6].hex(':'), frame[6:12].hex(':'), IPv6(l3(frame)).src
+    return raw(Ether(src=dst, dst=src) / IPv6(src=source, dst=told, hlim=64)
+               / ICMPv6DestUnreach(code=code) / Raw(l3(frame)[:1232]))
+
+
+OTHER = who_has(MAC[A], A.addr, '198.51.100.77')
+
+
+def time_passes(c, *seconds, **want):
     """Something comes, so that the gateway looks at the clock."""
     for at in seconds:
-        c.at(at).inside(via(MAC[A], ROUTER, OTHER))
+        c.at(at).inside(OTHER, **want)
 
 
 def test_all_go_on_in_order(wire):
@@ -60,9 +75,12 @@ def given_up(drops):
 
 
 def test_no_answer(wire):
-    """Asked for three times, a second apart; then it is given up, and asked for anew for others."""
+    """Asked for three times, a second apart; then it is given up, all who wait are told so, and it
+    is asked for anew for others."""
     c = wire()
-    c.at(0).outside(came(0)[0], drop='neighbour-unknown', back=[])
+    for i in range(2):
+        c.at(i / 10).outside(came(i)[0], drop='neighbour-unknown', back=[])
+        leaves(c, 3, 'out', unreachable(came(i)[0]))
     time_passes(c, .5, 1, 1.5, 2, 2.5, 3)
     for at in (0, 1, 2):
         leaves(c, at, 'in', ASK)
@@ -134,9 +152,82 @@ def test_either_link_may_have_it(wire):
     c.replay()
 
 
+def in_vain(c, port, frame, told, ask=ASK, **want):
+    """The frame waits until it is given up, and that is what leaves then."""
+    c.at(0).frame(port, frame, drop='neighbour-unknown', back=[])
+    for at in range(3):
+        leaves(c, at, 'in', ask)
+    if told is not None:
+        leaves(c, 3, port, told)
+    time_passes(c, 1, 2, 3, **want)
+
+
+def test_the_error_takes_the_way_back(wire):
+    """By the tags that the packet came with."""
+    c = wire(FORWARD_UDP, config=CONFIG.replace('port out netns', 'port out vlan 20.300 netns'))
+    tags = (0x88A8, 5 << 13 | 20), (0x8100, 1 << 12 | 300)
+    in_vain(c, 'out', tagged(came(0)[0], *tags), tagged(unreachable(came(0)[0]), *tags),
+            becomes=tagged(OTHER, (0x88A8, 20), (0x8100, 300)))
+    c.replay()
+
+
+def test_no_answer_on_the_same_link(wire):
+    c = wire(MASQUERADE, FORWARD_UDP)
+    frame = via(MAC[A], ROUTER, udp(A(5000) > V(53)))
+    in_vain(c, 'in', frame, unreachable(frame, IN))
+    c.replay()
+
+
+def test_no_answer_is_told_once_of_a_datagram(wire):
+    """Not of each fragment."""
+    c = wire()
+    datagram = came(0, b'y' * 3000)[0]
+    *frames, last = cut(datagram, 1200, 1200)
+    for frame in frames:
+        c.at(0).outside(frame, drop='neighbour-unknown', back=[])
+    in_vain(c, 'out', last, unreachable(datagram))
+    c.replay()
+
+
+NOT_TOLD = {
+    'from nobody': udp(Host('0.0.0.0')(53) > V(53)),
+    'from a group': udp(Host('224.0.0.9')(53) > V(53)),
+}
+
+
+@pytest.mark.parametrize('name', NOT_TOLD)
+def test_no_answer_and_nobody_to_tell(wire, name):
+    c = wire()
+    in_vain(c, 'out', via(MAC[S], GW_OUT, NOT_TOLD[name]), None)
+    c.replay()
+
+
+def test_no_answer_is_told_within_the_rate(wire):
+    c = wire(FORWARD_UDP + 'sysctl sluice.reject_rate=20 netns T1\n')
+    for i in range(5):
+        c.at(i / 100).outside(came(i)[0], drop='neighbour-unknown', back=[])
+    for at in range(3):
+        leaves(c, at, 'in', ASK)
+    for i in range(2):
+        leaves(c, 3, 'out', unreachable(came(i)[0]))
+    time_passes(c, 1, 2, 3)
+    c.replay()
+
+
+def test_no_answer_and_the_senders_link_has_gone(wire):
+    c = wire()
+    c.at(0).outside(came(0)[0], drop='neighbour-unknown', back=[])
+    leaves(c, 0, 'in', ASK)
+    c.at(.1).run('link delete outside')
+    time_passes(c, 1, 2, 3, drop='no-peer')
+    for at in (1, 2):
+        leaves(c, at, 'in', ASK)
+    c.replay()
+
+
 def test_no_network_of_the_link(wire):
     c = wire('rule add T1 prerouting udp dport 53 dnat ip to 10.9.9.9\n')
-    c.at(0).outside(came(0)[0], drop='neighbour-unknown')
+    c.at(0).outside(came(0)[0], drop='neighbour-unknown', back=[unreachable(came(0)[0], code=0)])
     c.at(.1).entries()
     c.replay()
 
@@ -192,18 +283,42 @@ def solicited(target):
             '33:33:ff:%02x:%02x:%02x' % tuple(tail))
 
 
+B6, S6, V6 = map(Host, ('2001:db8:1::11', '2001:db8:2::80', '2001:db8:f::80'))
+IN6 = '2001:db8:1::1'
+CONFIG6 = CONFIG + f'link address add inside {IN6}/64\n'
+GROUP6, GROUP_MAC = solicited(B6.addr)
+ASK6 = raw(Ether(src=GW_IN, dst=GROUP_MAC) / IPv6(src=IN6, dst=GROUP6, hlim=255)
+           / ICMPv6ND_NS(tgt=B6.addr) / ICMPv6NDOptSrcLLAddr(lladdr=GW_IN))
+
+
 def test_ipv6(wire):
-    b6, s6, v6 = map(Host, ('2001:db8:1::11', '2001:db8:2::80', '2001:db8:f::80'))
-    gw6 = '2001:db8:1::1'
-    c = wire(f'rule add T1 prerouting ip6 daddr {v6.addr} dnat ip6 to {b6.addr}\n',
-             config=CONFIG + f'link address add inside {gw6}/64\n')
-    group, mac = solicited(b6.addr)
-    ask = raw(Ether(src=GW_IN, dst=mac) / IPv6(src=gw6, dst=group, hlim=255)
-              / ICMPv6ND_NS(tgt=b6.addr) / ICMPv6NDOptSrcLLAddr(lladdr=GW_IN))
-    answer = raw(Ether(src=MAC[B], dst=GW_IN) / IPv6(src=b6.addr, dst=gw6, hlim=255)
-                 / ICMPv6ND_NA(tgt=b6.addr, R=0, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=MAC[B]))
-    c.at(0).outside(via(MAC[S], GW_OUT, ping(s6 > v6, 7)), becomes=ask)
-    c.at(.1).outside(via(MAC[S], GW_OUT, tcp(s6(4000) > v6(80), 'S', 1)), back=[])
-    c.at(.2).inside(answer, back=[via(MAC[S], MAC[B], ping(s6 > b6, 7)),
-                                  via(MAC[S], MAC[B], tcp(s6(4000) > b6(80), 'S', 1))])
+    c = wire(f'rule add T1 prerouting ip6 daddr {V6.addr} dnat ip6 to {B6.addr}\n', config=CONFIG6)
+    answer = raw(Ether(src=MAC[B], dst=GW_IN) / IPv6(src=B6.addr, dst=IN6, hlim=255)
+                 / ICMPv6ND_NA(tgt=B6.addr, R=0, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=MAC[B]))
+    c.at(0).outside(via(MAC[S], GW_OUT, ping(S6 > V6, 7)), becomes=ASK6)
+    c.at(.1).outside(via(MAC[S], GW_OUT, tcp(S6(4000) > V6(80), 'S', 1)), back=[])
+    c.at(.2).inside(answer, back=[via(MAC[S], MAC[B], ping(S6 > B6, 7)),
+                                  via(MAC[S], MAC[B], tcp(S6(4000) > B6(80), 'S', 1))])
+    c.replay()
+
+
+def test_no_answer_ipv6(wire):
+    c = wire(f'rule add T1 prerouting ip6 daddr {V6.addr} dnat ip6 to {B6.addr}\n', config=CONFIG6)
+    frame = via(MAC[S], GW_OUT, ping(S6 > V6, 7))
+    in_vain(c, 'out', frame, unreachable6(frame, V6.addr), ask=ASK6)
+    c.replay()
+
+
+def test_no_answer_nat64(wire):
+    """Who sent IPv6 is told in IPv6, of what he sent."""
+    c = wire('nat pool add T1 public 203.0.113.7\n',
+             'rule add T1 prerouting nat64 prefix 2001:db8:64::/96 to pool public\n',
+             config=CONFIG6)
+    to6 = Host('2001:db8:64::cb00:7163')
+    frame = via(MAC[A], GW_IN, udp(B6(5000) > to6(53)))
+    c.at(0).inside(frame, drop='neighbour-unknown', back=[])
+    for at in range(3):
+        leaves(c, at, 'out', who_has(GW_OUT, P.addr, '203.0.113.99'))
+    time_passes(c, 1, 2, 3)
+    leaves(c, 3, 'in', unreachable6(frame, IN6))
     c.replay()

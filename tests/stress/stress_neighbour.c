@@ -6,7 +6,8 @@
  * sanitizer.
  *
  * What must hold: a frame leaves by the link it was for, to the station that its host has, while
- * that link is there; or is counted as dropped. At the end each buffer is back.
+ * that link is there; or is counted as dropped, and some senders told. At the end each buffer is
+ * back.
  *
  *     stress_neighbour [--seconds N] [--seed N]
  */
@@ -39,6 +40,7 @@
 #define TURN    32u
 #define FASTER  50u
 #define MAGIC   0x6e656967u
+#define TOLD    0x746f6c64u
 
 /* What a frame carries behind its tag. */
 struct frame {
@@ -53,6 +55,7 @@ static struct event_base *base;
 static bool stop;
 static unsigned int seconds = 3;
 static uint64_t seed = 1, sent, waited[WORKERS], changes;
+static uint64_t told;
 
 static struct tuple_addr
 address_of(unsigned int host)
@@ -95,6 +98,8 @@ check_tx(struct port *port, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 			mac = station_of(f->link, f->host);
 			REQUIRE(rte_is_same_ether_addr(&mac, &f->eth.dst_addr));
 			__atomic_add_fetch(&sent, 1, __ATOMIC_RELAXED);
+		} else if (m[i]->pkt_len == sizeof(*f) && f->magic == TOLD) {
+			__atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
 		}
 		rte_pktmbuf_free(m[i]);
 	}
@@ -111,23 +116,33 @@ any_link(struct port *port, unsigned int vlan)
 	return link_lookup(port, &p);
 }
 
+static struct rte_mbuf *
+new_frame(uint32_t magic, const struct link *l, unsigned int host)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(gw->pool);
+	struct frame *f;
+
+	REQUIRE(m != NULL);
+	f = (struct frame *)(void *)rte_pktmbuf_append(m, sizeof(*f));
+	REQUIRE(f != NULL);
+	*f = (struct frame){.magic = magic, .link = l->id, .host = host};
+	return m;
+}
+
 static void
 send_one(struct worker *w, struct link *l, unsigned int host)
 {
 	struct tuple_addr to = address_of(host);
+	struct neighbour_frame waits = {.in = l};
 	struct rte_ether_addr mac;
-	struct rte_mbuf *m;
-	struct frame *f;
 
 	if (neighbour_find(w, l, TUPLE_IPV4, &to, &mac) != NEIGHBOUR_ASKED)
 		return;
-	m = rte_pktmbuf_alloc(gw->pool);
-	REQUIRE(m != NULL);
-	f = (struct frame *)(void *)rte_pktmbuf_append(m, sizeof(*f));
-	REQUIRE(f != NULL);
-	*f = (struct frame){.magic = MAGIC, .link = l->id, .host = host};
+	waits.m = new_frame(MAGIC, l, host);
+	if (host & 1)
+		waits.unreachable = new_frame(TOLD, l, host);
 	waited[w->index]++;
-	neighbour_wait(w, l, TUPLE_IPV4, &to, m);
+	neighbour_wait(w, l, TUPLE_IPV4, &to, &waits);
 }
 
 static void
@@ -261,9 +276,9 @@ check_end(void)
 	REQUIRE(changes > VLANS && sent > 0);
 	for (i = 0; i < WORKERS; i++)
 		REQUIRE(gw->workers[i]->stats.drops[SL_DROP_NEIGHBOUR_QUEUE] > 0);
-	printf("%" PRIu64 " frames waited, %" PRIu64 " sent, %" PRIu64 " dropped; %" PRIu64
-	       " links went\n",
-		all, sent, dropped, changes - VLANS);
+	printf("%" PRIu64 " frames waited, %" PRIu64 " sent, %" PRIu64 " dropped, %" PRIu64
+	       " told of; %" PRIu64 " links went\n",
+		all, sent, dropped, told, changes - VLANS);
 }
 
 static void
