@@ -214,14 +214,15 @@ def ipv6_fragment_overlap(earlier, step):
 
 def reject_source(_, step):
     """Of the errors only the sources differ: where the packet went to, and the link's address."""
-    if not step.rejects or any(len(a.outputs) != 1 for a in step.raw):
+    compared = step.kernel, step.sluice
+    if not step.rejects or any(len(a.outputs) != 1 for a in (*step.raw, *compared)):
         return False
     (there, kernel), (here, sluice) = (answer.outputs[0] for answer in step.raw)
     at, size = (8, 16) if kernel[0] >> 4 == 6 else (12, 4)
-    kernel, sluice = normal_made(kernel), normal_made(sluice)
+    rests = {packet[:at] + packet[at + size:]
+             for packet in (normal_made(answer.outputs[0][1]) for answer in compared)}
     link = [text.split('/')[0] for text in (*GATEWAY[here], *REDIRECT.get(here, ()))]
-    return (there == here == step.sent.side
-            and kernel[:at] + kernel[at + size:] == sluice[:at] + sluice[at + size:]
+    return (there == here == step.sent.side and len(rests) == 1
             and kernel[at:at + size] == build.address(step.sent.packet.dst)
             and sluice[at:at + size] in map(build.packed, link))
 
