@@ -18,6 +18,8 @@ class Step:
         free = scenario.free
         self.wrong = [choices.wrong(answer, free) for answer in self.raw] if free else []
         both = [joined(answer) for answer in self.raw] if self.whole else self.raw
+        if not scenario.counted:
+            both = [answer.uncounted() for answer in both]
         self.kernel, self.sluice = (choices.canonical(answer, free) if free else answer
                                     for answer in both)
         self.same = not any(self.wrong) and self._same()
@@ -75,9 +77,14 @@ class Comparison:
     there."""
 
     def __init__(self, scenario, kernel, sluice, slack=SLACK):
-        self.scenario = scenario
+        self.scenario, self.slack = scenario, slack
         self.steps = [Step(scenario, *one, slack)
                       for one in zip(scenario.steps, kernel, sluice, strict=True)]
+
+    @property
+    def kernel(self):
+        """Its answers, as they came."""
+        return [step.raw[0] for step in self.steps]
 
     @property
     def good(self):
@@ -85,6 +92,7 @@ class Comparison:
 
     def report(self):
         lines = [f'{self.scenario.source}:{self.scenario.line}: {self.scenario.name}']
+        lines += [] if self.scenario.counted else ['  uncounted']
         lines += [f'  knob {key}={value}' for key, value in self.scenario.knobs.items()]
         lines += [f'  rule {chain} {text}' for chain, text in self.scenario.rules]
         for step in self.steps:

@@ -43,12 +43,21 @@ def keys(answer):
     return {e.key for e in answer.entries}
 
 
+def alike(kernel, sluice):
+    """Whether two entries are the same but for the time left."""
+    return (kernel if sluice.counted else kernel.uncounted()).key == sluice.key
+
+
 def direction(packet, entry):
     """0: the packet is of the original direction of the entry, 1: a reply; None: neither."""
-    if entry is None:
+    if entry is None or entry.protocol != TCP:
         return None
     tuples = [(name_of(d.src), d.ids[0], name_of(d.dst), d.ids[1]) for d in entry.directions]
     return tuples.index(packet.tuple) if packet.tuple in tuples else None
+
+
+def zones(entry):
+    return tuple(d.zone for d in entry.directions)
 
 
 def counts(entry):
@@ -62,16 +71,18 @@ class Moment:
     def __init__(self, step, before):
         kernel, sluice = step.raw
         self.p = Segment(step.sent.packet)
+        # Of two with its tuple, which are in two zones, the one that the packet's side began.
+        self.zones = min(((direction(self.p, e), zones(e)) for e in (*before, *kernel.entries)
+                          if direction(self.p, e) is not None), default=(0, None))[1]
         self.old = self._entry(self.p, before)
         self.kernel = self._entry(self.p, kernel.entries)
         self.sluice = self._entry(Segment((sluice.sent or step.step).packet), sluice.entries)
         self.drops = tuple(not a.outputs for a in (kernel, sluice))
         self.life = []
 
-    @staticmethod
-    def _entry(packet, entries):
-        return next((e for e in entries if e.protocol == TCP and direction(packet, e) is not None),
-                    None)
+    def _entry(self, packet, entries):
+        return next((e for e in entries
+                     if direction(packet, e) is not None and zones(e) == self.zones), None)
 
     def state(self, which):
         entry = getattr(self, which)
@@ -114,6 +125,8 @@ def moments(comparison, end):
                 if set(m.p.tuple) != set(now.p.tuple) and \
                         direction(m.p, now.kernel or now.old) is None:
                     continue
+                if None not in (m.zones, now.zones) and m.zones != now.zones:
+                    continue
                 now.life.append(m)
                 if m.makes:
                     break
@@ -128,7 +141,7 @@ def tcp_rst_in_window(m):
     """Ten seconds or five minutes are left, all else is the same."""
     states = {m.state('old'), m.state('kernel'), m.state('sluice')}
     return (m.p.is_rst and states == {'ESTABLISHED'} and 'ASSURED' in m.old.flags
-            and m.drops[0] == m.drops[1] and m.kernel.key == m.sluice.key
+            and m.drops[0] == m.drops[1] and alike(m.kernel, m.sluice)
             and m.kernel.left <= 10 < m.sluice.left <= 300)
 
 

@@ -40,7 +40,7 @@ def config(scenarios):
         mac = f' mac {MACS[:6].hex(":")}' if scenario.addresses else ''
         lines += [f'netns add {ns}', f'link add inside{vlan} port in vlan {vlan} netns {ns}{mac}',
                   f'link add outside{vlan} port out vlan {vlan} netns {ns} peer inside{vlan}',
-                  f'sysctl netns {ns} nf_conntrack_acct=1',
+                  f'sysctl netns {ns} nf_conntrack_acct={int(scenario.counted)}',
                   f'sysctl netns {ns} sluice.nat_exhaustion_icmp=0']
         knobs = {'sluice.invalid': 'kernel' if scenario.invalid == 'pass' else 'drop'}
         for key, value in (knobs | scenario.knobs).items():
@@ -93,8 +93,8 @@ def entry_of(item):
     protocol = item['protonum']
     return Entry(protocol, item['state'], item['timeout'],
                  answers.flags_of('SEEN_REPLY' in item['status'], 'ASSURED' in item['status']),
-                 tuple(Direction(protocol, d['src'], d['dst'], _ids(protocol, d), d['packets'],
-                                 d['bytes'], item['zone'] or d.get('zone', 0))
+                 tuple(Direction(protocol, d['src'], d['dst'], _ids(protocol, d),
+                                 d.get('packets'), d.get('bytes'), item['zone'] or d.get('zone', 0))
                        for d in (item['orig'], item['reply'])))
 
 

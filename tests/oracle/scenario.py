@@ -4,6 +4,7 @@
     scenario handshake, then a RST in the window
     about B13a: what it is for, any number of lines
     knob nf_conntrack_tcp_loose=0
+    uncounted                     Sluice counts no packets of entries, and counters are not compared
     invalid pass                  INVALID packets are forwarded; without the line both drop them
     rule forward tcp dport 80 accept
     address inside 198.51.100.1/24     of a link of Sluice, which so knows what is behind it; the
@@ -32,6 +33,8 @@ written by the connection that they belong to, as its first packet has it:
     error R icmp 3/1 A:5000 > S:53 udp data=20         about that packet as it left the gateway
 """
 
+import copy
+import functools
 import itertools
 import pathlib
 import re
@@ -142,15 +145,13 @@ class Error(Related):
 
 
 class Scenario:
-    _made = itertools.count()
+    _identified = itertools.count()
 
     def __init__(self, name, source='', line=0):
         self.name, self.source, self.line = name, source, line
-        # The kernel keeps fragments that wait for others: no two scenarios share identifications.
-        self.first_ident = next(self._made) * 16
         self.about, self.knobs, self.rules, self.free = [], {}, [], []
         self.addresses = []
-        self.invalid = 'drop'
+        self.invalid, self.counted = 'drop', True
         self.datagrams = {}
         self.steps = []
 
@@ -158,6 +159,7 @@ class Scenario:
         """As it would be written."""
         lines = [f'scenario {self.name}'] + [f'about {text}' for text in self.about]
         lines += [f'knob {key}={value}' for key, value in self.knobs.items()]
+        lines += [] if self.counted else ['uncounted']
         if self.invalid != 'drop':
             lines.append(f'invalid {self.invalid}')
         lines += [f'rule {chain} {text}' for chain, text in self.rules]
@@ -167,6 +169,12 @@ class Scenario:
         for step in self.steps:
             lines += step.lines()
         return '\n'.join(lines)
+
+    @functools.cached_property
+    def first_ident(self):
+        """Of its datagrams. The kernel keeps fragments that wait for others for up to a minute: in
+        that time no other scenario has the same."""
+        return next(self._identified) * 16
 
     @property
     def whole(self):
@@ -192,12 +200,18 @@ class Scenario:
         """The zones that a connection can be in."""
         return sorted({0, *(int(n) for _, text in self.rules for n in ZONE_SET.findall(text))})
 
+    def uncounted(self):
+        """The very same packets."""
+        other = copy.copy(self)
+        other.counted = False
+        return other
+
     def replaced(self, steps):
         """The same with other steps."""
         other = Scenario(self.name, self.source, self.line)
         other.knobs, other.rules, other.invalid = self.knobs, self.rules, self.invalid
         other.about, other.datagrams = self.about, self.datagrams
-        other.free, other.addresses = self.free, self.addresses
+        other.free, other.addresses, other.counted = self.free, self.addresses, self.counted
         # Fragments of before may still wait in the kernel.
         other.steps = [fragment(other, *step.part) if step.part else step for step in steps]
         return other
@@ -221,9 +235,10 @@ def part_of(packet, span, first_ident):
     whole = build.transport(packet)
     first, last = int(begin), int(end) if end else len(whole)
     more, part = last < len(whole), whole[first:last]
-    ident = first_ident + packet.get('ipid', 1) & 0xFFFF
+    ident = first_ident + packet.get('ipid', 1)
     if not packet.v6:
-        return build.ip4_packet(packet, part, first // 8 | (IP4_MORE if more else 0), ident)
+        field = first // 8 | (IP4_MORE if more else 0)
+        return build.ip4_packet(packet, part, field, ident & 0xFFFF)
     word = first | (IP6_MORE if more else 0)
     head = bytes([packet.protocol, 0]) + word.to_bytes(2, 'big') + ident.to_bytes(4, 'big')
     return build.ip6_packet(packet, head + part, build.EXTENSIONS['fragment'])
@@ -303,6 +318,8 @@ class Reader:
                 now.addresses.append(rest)
             case 'free':
                 now.free.append(choices.Free(rest))
+            case 'uncounted':
+                now.counted = False
             case 'invalid':
                 now.invalid = {'pass': 'pass', 'drop': 'drop'}[rest]
             case 'datagram':

@@ -3,6 +3,7 @@
 scenarios in which the two gateways agree and that take no time."""
 
 import errno
+import functools
 import json
 import pathlib
 import socket
@@ -115,6 +116,16 @@ def sluice_events(sluice, scenarios):
     return found
 
 
+def kernel_events(kernel, listener, s):
+    """The kernel's, of each step."""
+    found = []
+    listener.take()
+    for step in s.steps:
+        kernel.send(step.side, build.ethertype(step.packet), step.data)
+        found.append(listener.take())
+    return found
+
+
 def news(steps):
     """Without updates in which nothing is new: the kernel tells of a SYN/ACK that answers a
     repeated SYN, though what is listed stays the same."""
@@ -147,16 +158,9 @@ def differences(scenarios, theirs, ours):
 def test_events_of_scenarios(kernel, sluice):
     scenarios = [s for s in scenario.read_all() if suitable(s)]
     listener = Listener(kernel)
-    theirs = []
-    for s in scenarios:
-        kernel.prepare(s)
-        listener.take()
-        theirs.append([])
-        for step in s.steps:
-            kernel.send(step.side, build.ethertype(step.packet), step.data)
-            theirs[-1].append(listener.take())
+    theirs = [news(kernel.in_time(s, functools.partial(kernel_events, kernel, listener, s))[0])
+              for s in scenarios]
     listener.socket.close()
-    theirs = [news(steps) for steps in theirs]
     ours = sluice_events(sluice, scenarios)
     kinds = [e.kind for one in theirs for step in one for e in step]
     assert len(scenarios) >= 60

@@ -109,7 +109,7 @@ FLOWS = ('A:40000 > S:80 tcp S seq=1', 'S:80 > A:40000 tcp SA seq=1 ack=2', 'A6:
 
 def test_entries_as_conntrack_lists_them(kernel):
     """Both ways of asking the kernel give what conntrack -L prints."""
-    last = list(kernel.run(read(*FLOWS)))[-1]
+    last = kernel.run(read(*FLOWS))[0][-1]
     dumped = kernel.table.entries()
     assert agree(dumped, last.entries, 2)
     text = kernel_.sh('ip', 'netns', 'exec', kernel.names['gateway'], 'conntrack', '-L', '-o',
