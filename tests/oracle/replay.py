@@ -19,6 +19,7 @@ START = 1_700_000_000 * SEC
 STEP = SEC // 1000           # between the steps of a scenario
 PASSES_MAX = 20
 SCENARIOS_MAX = 4000         # VLAN ids
+INVALID = {'pass': 'kernel', 'drop': 'drop'}
 MACS = bytes.fromhex('020000000100020000000101')
 
 
@@ -42,7 +43,7 @@ def config(scenarios):
                   f'link add outside{vlan} port out vlan {vlan} netns {ns} peer inside{vlan}',
                   f'sysctl netns {ns} nf_conntrack_acct={int(scenario.counted)}',
                   f'sysctl netns {ns} sluice.nat_exhaustion_icmp=0']
-        knobs = {'sluice.invalid': 'kernel' if scenario.invalid == 'pass' else 'drop'}
+        knobs = {'sluice.invalid': INVALID[scenario.invalid]} if scenario.invalid in INVALID else {}
         for key, value in (knobs | scenario.knobs).items():
             lines.append(f'sysctl netns {ns} {key}={value}')
         lines += [f'link address add {link}{vlan} {address}'

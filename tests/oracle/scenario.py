@@ -6,6 +6,7 @@
     knob nf_conntrack_tcp_loose=0
     uncounted                     Sluice counts no packets of entries, and counters are not compared
     invalid pass                  INVALID packets are forwarded; without the line both drop them
+    invalid default               each does what it does with them by itself
     rule forward tcp dport 80 accept
     address inside 198.51.100.1/24     of a link of Sluice, which so knows what is behind it; the
                                        kernel has routes
@@ -46,6 +47,7 @@ from hosts import ADDRESS, host_of, side_of
 from packet import Malformed, Packet
 
 IP4_MORE, IP6_MORE = 0x2000, 1
+INVALID_TO = ('drop', 'pass', 'default')
 ZONE_SET = re.compile(r'zone set (\d+)')
 
 
@@ -321,7 +323,9 @@ class Reader:
             case 'uncounted':
                 now.counted = False
             case 'invalid':
-                now.invalid = {'pass': 'pass', 'drop': 'drop'}[rest]
+                if rest not in INVALID_TO:
+                    raise Malformed(f'no such way with INVALID packets: {rest}')
+                now.invalid = rest
             case 'datagram':
                 name, _, packet = rest.partition(' ')
                 now.datagrams[name] = Datagram(packet)
