@@ -280,6 +280,8 @@ invalid(struct worker *w, struct pkt *p)
 		datapath_drop(w, p, p->reason);
 	else if (policy == KNOB_INVALID_AUTO && translate_on(p->ns))
 		datapath_drop(w, p, SL_DROP_INVALID_NAT);
+	else
+		datapath_for_own(w, p);
 }
 
 /*
@@ -324,6 +326,8 @@ conntrack_other(struct worker *w, struct pkt *p, struct sl_now now)
 	} else if ((p->flags & NOT_TRACKED) == PKT_L4_BAD) {
 		ct_track_bad(w->ct, p);
 		invalid(w, p);
+	} else {
+		datapath_for_own(w, p);
 	}
 }
 

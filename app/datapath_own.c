@@ -7,9 +7,12 @@
  * Whoever claims an address of the gateway, on either side, is refused, so that what is behind the
  * gateway does not learn it. Damaged messages are refused where they are about the gateway or it
  * cannot be told.
+ *
+ * What is for its addresses and belongs to no connection ends here, too.
  */
 #include "datapath_stages.h"
 
+#include "answer.h"
 #include "link_address.h"
 #include "neigh.h"
 #include "neighbour.h"
@@ -48,6 +51,18 @@ reply(struct worker *w, struct pkt *p, const struct neigh_msg *msg)
 	neighbour_heard(w, p->in, msg->family, &msg->sender, &msg->mac);
 	p->reason = SL_DROP_NONE;
 	p->flags |= PKT_DROPPED;
+}
+
+void
+datapath_for_own(struct worker *w, struct pkt *p)
+{
+	struct tuple_addr dst;
+
+	if ((p->flags & (PKT_IP | PKT_ND | PKT_DROPPED)) != PKT_IP || !own_any(p->in))
+		return;
+	dst = answer_dst(p);
+	if (own_address(p->in, p->tuple.family, &dst))
+		datapath_drop(w, p, SL_DROP_OWN_ADDRESS);
 }
 
 void

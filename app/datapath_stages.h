@@ -58,6 +58,9 @@ uint32_t datapath_nat64_piece(void);
 /* A packet with PKT_ARP or PKT_ND: answered (out is set), taken or dropped, or left as it is. */
 void datapath_own(struct worker *w, struct pkt *p);
 
+/* A packet of no connection: dropped if it is for an address of the gateway. */
+void datapath_for_own(struct worker *w, struct pkt *p);
+
 /* ---- datapath_reject.c ---- */
 
 /* An error that was made before leaves now on the link that its packet came on, of the namespace

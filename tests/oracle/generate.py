@@ -66,10 +66,13 @@ def without_sctp(kinds):
 
 def filtered(rng, s):
     """Rules of a filter beside others. Of a link's addresses, of which `redirect` needs a second
-    one, either gateway chooses another for its errors."""
-    redirects = any('redirect' in text for _, text in s.rules)
+    one, either gateway chooses another for its errors. What is not tracked is for the gateway, where
+    `dnat` has made an address its own (nat-own-address)."""
+    def has(word):
+        return any(word in text for _, text in s.rules)
+    out = [word for word, other in (('reject', 'redirect'), ('notrack', 'dnat')) if has(other)]
     return [(chain, text) for chain, text in generate_rules.filtering(rng)
-            if not (redirects and 'reject' in text)]
+            if not any(word in text for word in out)]
 
 
 def translated(rng, s):
