@@ -160,8 +160,9 @@ shorten(struct ct_entry *e, uint32_t timeout_ms, const struct ct_proto_ctx *ctx)
 
 /*
  * A FIN or RST outside of the window may be forged, or the windows known here may be wrong. When
- * both sides send one, the connection is over either way, and need not be kept for days: unless
- * stays() was called in between, for a segment that shows it alive.
+ * both sides send one, or one of them another that is sound, the connection is over either way, and
+ * need not be kept for days: unless stays() was called in between, for a segment that shows it
+ * alive.
  */
 static inline void
 stays(struct ct_tcp *tcp)
@@ -172,6 +173,14 @@ stays(struct ct_tcp *tcp)
 	}
 }
 
+/* Whether the last of a side, sound or not, was one of these. */
+static bool
+left(const struct ct_tcp *tcp, unsigned int dir)
+{
+	return tcp->peer_flags[dir] & CT_TCP_PEER_LEFT ||
+	       (tcp->last_dir == dir && (tcp->last_kind == TCP_FIN || tcp->last_kind == TCP_RST));
+}
+
 static enum ct_proto_verdict
 refuse_outside(struct step *st)
 {
@@ -180,7 +189,7 @@ refuse_outside(struct step *st)
 
 	if (rst || st->seg.kind == TCP_FIN) {
 		tcp->peer_flags[st->dir] |= CT_TCP_PEER_LEFT;
-		if (tcp->peer_flags[!st->dir] & CT_TCP_PEER_LEFT)
+		if (left(tcp, !st->dir))
 			shorten(st->e, st->ctx->knobs->tcp_timeout[CT_TCP_UNACK], st->ctx);
 	}
 	return invalid(st->p, rst ? SL_DROP_INV_TCP_RST : SL_DROP_INV_TCP_WINDOW);

@@ -39,7 +39,7 @@ def test_fault_is_found_and_shrunk(kernel, gateway, monkeypatch):
     others = [test for test in known.SHOWN if test is not known.tcp_rst_in_window]
     monkeypatch.setattr(known, 'SHOWN', others)
     run = search.Search(kernel, gateway, SEED)
-    fault = next(f for f in iter(run.batch, 0) if f is not None)
+    fault = next(f for f in iter(lambda: run.batch(100), 0) if f is not None)
     least = search.shrunk(kernel, gateway, fault)
     assert known.explanations(least) == []
     assert len(least.scenario.steps) <= 4
