@@ -66,8 +66,8 @@ def without_sctp(kinds):
 
 def filtered(rng, s):
     """Rules of a filter beside others. Of a link's addresses, of which `redirect` needs a second
-    one, either gateway chooses another for its errors. What is not tracked is for the gateway, where
-    `dnat` has made an address its own (nat-own-address)."""
+    one, either gateway chooses another for its errors. Where `dnat` has made an address the
+    gateway's own, what is not tracked is for it (nat-own-address)."""
     def has(word):
         return any(word in text for _, text in s.rules)
     out = [word for word, other in (('reject', 'redirect'), ('notrack', 'dnat')) if has(other)]
