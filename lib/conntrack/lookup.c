@@ -22,11 +22,13 @@ void
 ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n)
 {
 	const struct ct *ct = t->ct;
+	struct ct_lines *all = sl_rcu_dereference(&ct->lines);
+	struct ct_lines **own = sl_rcu_dereference(&ct->own);
 	unsigned int i;
 
 	sl_hash_ends_bulk(&ct->hasher, &p->tuple, sizeof(*p), n, &p->hash, sizeof(*p));
 	for (i = 0; i < n; i++) {
-		p[i].ct_line = ct_head(ct_lines_of(ct, &p[i].tuple), p[i].hash);
+		p[i].ct_line = ct_head(ct_lines_among(all, own, &p[i].tuple), p[i].hash);
 		rte_prefetch0(p[i].ct_line);
 	}
 	netns_counter_add(&t->stats.lookups, n);

@@ -204,13 +204,14 @@ ct_head(const struct ct_lines *l, uint64_t hash)
 }
 
 /*
- * The table that a tuple is in. A scope has an own one for its TCP connections, or not, as long as
- * it has links, so no tuple ever changes tables. Both tuples of a connection are in the same.
+ * The table that a tuple is in: that of all, or one of `own`, where there are any. A scope has an
+ * own one for its TCP connections, or not, as long as it has links, so no tuple ever changes
+ * tables. Both tuples of a connection are in the same.
  */
 static inline struct ct_lines *
-ct_lines_of(const struct ct *ct, const struct tuple *key)
+ct_lines_among(struct ct_lines *all, struct ct_lines **own, const struct tuple *key)
 {
-	struct ct_lines **own = sl_rcu_dereference(&ct->own), *l;
+	struct ct_lines *l;
 
 	/* Of a packet that is nobody's the scope has no meaning. */
 	if (unlikely(own != NULL) && key->proto == IPPROTO_TCP && key->scope < NETNS_MAX) {
@@ -218,7 +219,13 @@ ct_lines_of(const struct ct *ct, const struct tuple *key)
 		if (l != NULL)
 			return l;
 	}
-	return sl_rcu_dereference(&ct->lines);
+	return all;
+}
+
+static inline struct ct_lines *
+ct_lines_of(const struct ct *ct, const struct tuple *key)
+{
+	return ct_lines_among(sl_rcu_dereference(&ct->lines), sl_rcu_dereference(&ct->own), key);
 }
 
 /* All tables share the stripes: they are for writers, which hold them for a moment. */
