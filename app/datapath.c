@@ -224,17 +224,22 @@ fetch_further(struct worker *w, const struct pkt *p, unsigned int n)
 	for (; n > 0; n--, p++) {
 		if (p->rules != NULL && p->rules->n_counts > 0)
 			limits_ahead_finish(w, (unsigned int)(p - w->dp.pkt));
-		if (p->ns != NULL && translate_on(p->ns))
+		if (ct_lookup_missed(p) && p->ns != NULL && translate_on(p->ns))
 			translate_ahead_finish(w, (unsigned int)(p - w->dp.pkt));
 	}
 }
 
-/* Returns whether packets of the burst may have to be translated. */
-static __rte_always_inline bool
+static __rte_noinline void
+fetch_translation(struct worker *w, const struct pkt *p)
+{
+	translate_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
+	w->dp.opens = true;
+}
+
+static __rte_always_inline void
 verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
 {
 	unsigned int i, more = 0;
-	bool translate = false;
 
 	for (i = 0; i < n; i++) {
 		struct pkt *p = &pkt[i];
@@ -245,14 +250,11 @@ verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
 			limits_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
 			w->dp.counts = true;
 		}
-		if (p->ns != NULL && translate_on(p->ns)) {
-			translate_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
-			translate = true;
-		}
+		if (ct_lookup_missed(p) && p->ns != NULL && translate_on(p->ns))
+			fetch_translation(w, p);
 	}
 	if (unlikely(more > 0))
 		ct_lookup_chains(w->ct, pkt, n);
-	return translate;
 }
 
 /* A packet of a known connection, which may have to be admitted anew. */
@@ -347,18 +349,50 @@ conntrack(struct worker *w, struct pkt *p, struct sl_now now)
 		settle(w, p, v, now);
 }
 
+/* When the whole burst has been judged, unless it can be done at once: the trace shows packets as
+ * they came. */
+static void
+translate(struct worker *w, struct pkt *p)
+{
+	if (w->dp.defers || !translate_ready(p, translate_status(p)))
+		w->dp.translate |= UINT32_C(1) << (p - w->dp.pkt);
+}
+
+/* Most packets of translated connections: all at once. False, and no harm done: they are not. */
+static __rte_always_inline bool
+forward_ready(const struct worker *w, struct pkt *p)
+{
+	uint16_t status;
+
+	if (unlikely(p->flags & (PKT_CT_NEW | PKT_ICMP_ERROR) || w->dp.defers))
+		return false;
+	status = translate_status(p);
+	if (unlikely(!(status & CT_NAT_READY) || (p->rules != NULL && !datapath_accepted(p))))
+		return false;
+	p->out = link_peer(p->in);
+	return likely(p->out != NULL && p->ip_bytes <= p->out->mtu) && translate_ready(p, status);
+}
+
 static __rte_always_inline void
 forward(struct worker *w, struct pkt *p)
 {
-	if (unlikely(p->flags & (PKT_ARP | PKT_ND)) && !(p->flags & PKT_DROPPED))
-		datapath_own(w, p);
-	if (unlikely(p->flags & PKT_DROPPED))
+	bool translates;
+
+	if (unlikely(p->flags & (PKT_ARP | PKT_ND | PKT_DROPPED))) {
+		if (!(p->flags & PKT_DROPPED))
+			datapath_own(w, p);
+		if (p->flags & PKT_DROPPED)
+			return;
+	}
+	translates = unlikely(translate_on(p->ns)) && p->ct != NULL;
+	if (unlikely(translates) && likely(forward_ready(w, p)))
 		return;
-	if (unlikely(translate_on(p->ns)) && p->ct != NULL)
+	if (unlikely(translates))
 		p->out = translate_out(p);
 	else if (likely(p->out == NULL))
 		p->out = link_peer(p->in);
-	if (unlikely(p->rules != NULL) && !(p->flags & PKT_CT_NEW)) {
+	if (unlikely(p->rules != NULL) && !(p->flags & PKT_CT_NEW) &&
+		(w->dp.traced || !datapath_accepted(p))) {
 		datapath_filter(w, p);
 		if (p->flags & PKT_DROPPED)
 			return;
@@ -367,6 +401,8 @@ forward(struct worker *w, struct pkt *p)
 		datapath_drop(w, p, SL_DROP_NO_PEER);
 	else if (unlikely(p->ip_bytes > p->out->mtu))
 		datapath_too_big(w, p);
+	if (unlikely(translates) && !(p->flags & PKT_DROPPED))
+		translate(w, p);
 }
 
 /* Runs of packets that are simply part of their connections, and one by one those between. */
@@ -390,22 +426,20 @@ track_all(struct worker *w, struct pkt *p, unsigned int n, struct sl_now now)
  * In small groups, each verified before the one in front of it is tracked: so the entries that a
  * group prefetches come while another is worked on, and what is asked of memory at once is bounded.
  */
-static __rte_noinline bool
+static __rte_noinline void
 verify_and_track(struct worker *w, unsigned int n, struct sl_now now)
 {
 	struct pkt *p = w->dp.pkt;
 	unsigned int group, before = 0;
-	bool translate = false;
 
 	for (; n > 0; n -= group, p += group, before = group) {
 		group = RTE_MIN(n, TRACK_GROUP);
-		translate |= verify_all(w, p, group);
+		verify_all(w, p, group);
 		track_all(w, p - before, before, now);
-		if (unlikely(w->dp.counts || translate))
+		if (unlikely(w->dp.counts || w->dp.opens))
 			fetch_further(w, p, group);
 	}
 	track_all(w, p - before, before, now);
-	return translate;
 }
 
 static void
@@ -427,20 +461,20 @@ datapath_burst(
 	struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n, struct sl_now now)
 {
 	struct trace *trace = sl_rcu_dereference(&w->trace);
-	bool translate;
 
 	w->now = now;
-	w->dp.raw = w->dp.counts = false;
-	w->dp.synproxy.marked = 0;
+	w->dp.raw = w->dp.counts = w->dp.opens = false;
+	w->dp.traced = w->dp.defers = trace != NULL;
+	w->dp.synproxy.marked = w->dp.translate = 0;
 	count_rx(w, in, m, n);
 	if (unlikely(parse_all(w, in, m, n) || w->dp.raw))
 		n = start_anew(w, in, n);
-	translate = verify_and_track(w, n, now);
+	verify_and_track(w, n, now);
 	if (unlikely(w->dp.synproxy.marked != 0))
 		datapath_synproxy_burst(w);
 	if (unlikely(trace != NULL))
 		trace_burst(w, in, w->dp.pkt, n, now);
-	if (unlikely(translate))
-		translate_burst(w, w->dp.pkt, n);
+	if (unlikely(w->dp.translate != 0))
+		translate_burst(w);
 	datapath_emit(w, n);
 }

@@ -59,6 +59,10 @@ struct datapath {
 	struct rte_mbuf *unreachable; /* of the packet at hand, until a frame of it waits */
 	bool raw;    /* some packet of the burst has a raw chain */
 	bool counts; /* or rules that count, and opens a connection */
+	bool opens;  /* or seems to open one that is translated */
+	bool traced; /* the worker has a trace */
+	bool defers; /* packets are translated when the whole burst has been judged */
+	uint32_t translate; /* bit set for each that is to be translated when all are judged */
 	struct tx_buffer tx[GW_PORTS_MAX]; /* by port.index */
 	uint32_t tx_pending;               /* bit set for each buffer that is not empty */
 };

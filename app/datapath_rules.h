@@ -30,7 +30,8 @@ datapath_find_rules(struct worker *w, struct pkt *p)
 	p->rules = sl_rcu_dereference(&p->ns->rules);
 	if (unlikely(p->rules != NULL)) {
 		w->dp.raw |= p->rules->raw;
-		w->dp.way[p - w->dp.pkt] = (struct datapath_way){0};
+		if (unlikely(w->dp.traced))
+			w->dp.way[p - w->dp.pkt] = (struct datapath_way){0};
 	}
 }
 
@@ -43,6 +44,23 @@ void datapath_lookup_zones(struct worker *w, struct pkt *p);
 
 /* The forward chain for a packet that has not just opened a connection; it may be dropped. */
 void datapath_filter(struct worker *w, struct pkt *p);
+
+/* Whether that lets the packet pass by what its entry keeps, so that nothing is to be done but for
+ * the trace. */
+static inline bool
+datapath_accepted(const struct pkt *p)
+{
+	const unsigned int plain = PKT_IP | PKT_ND | PKT_ICMP_ERROR | PKT_CT_AGAIN;
+
+	/* A drop is odd, and so is CT_OLD. */
+	if (p->ct_verdict & 1)
+		return false;
+	if (!p->rules->forward)
+		return true;
+	return p->ct != NULL && !p->rules->varies && (p->flags & plain) == PKT_IP &&
+	       p->ct_verdict != 0 &&
+	       (p->ct_status & CT_SEEN_REPLY || ruleset_stamp_current(p->rules, p->ct_verdict));
+}
 
 /*
  * True for a tracked packet that could open a connection, whose own has no answer yet and was

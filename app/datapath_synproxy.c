@@ -26,6 +26,7 @@ mark(struct worker *w, const struct pkt *p, enum synproxy_stage stage)
 	unsigned int i = (unsigned int)(p - w->dp.pkt);
 
 	w->dp.synproxy.marked |= UINT32_C(1) << i;
+	w->dp.defers = true;
 	w->dp.synproxy.stage[i] = (uint8_t)stage;
 }
 

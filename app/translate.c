@@ -14,7 +14,6 @@
 #include "link_address.h"
 #include "nat64.h"
 #include "nat_pools.h"
-#include "ready.h"
 #include "rule.h"
 #include "ruleset.h"
 #include "station.h"
@@ -298,28 +297,6 @@ translate_ahead_finish(struct worker *w, unsigned int i)
 	nat_ahead_finish(thread_of(w), &w->dp.nat_ahead[i]);
 }
 
-/*
- * Most packets: their entry has ready what they become. To whom a packet goes is written when it is
- * an answer, or was sent to the gateway. False: another way must be found, or the entry has gone.
- */
-static __rte_always_inline bool
-write_ready(struct pkt *p)
-{
-	const struct ct_entry *e = p->ct;
-	uint16_t status = __atomic_load_n(&e->status, __ATOMIC_RELAXED);
-	struct nat_ready r;
-
-	if (unlikely(!(status & CT_NAT_READY) || p->flags & PKT_ICMP_ERROR || p->train != NULL))
-		return false;
-	r = nat_ready_load(e, p->ct_dir);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (unlikely(__atomic_load_n(&e->gen, __ATOMIC_RELAXED) != p->ct_gen ||
-		     !station_write_ready(p, status, r.mac)))
-		return false;
-	nat_ready_write(p, &r, status);
-	return true;
-}
-
 static __rte_noinline void
 give_up(struct worker *w, struct pkt *p)
 {
@@ -328,15 +305,16 @@ give_up(struct worker *w, struct pkt *p)
 }
 
 void
-translate_burst(struct worker *w, struct pkt *p, unsigned int n)
+translate_burst(struct worker *w)
 {
 	struct nat_thread *t = thread_of(w);
-	const struct pkt *end = p + n;
+	uint32_t left = w->dp.translate;
+	struct pkt *p;
 
-	for (; p < end; p++) {
-		if (p->flags & PKT_DROPPED || p->ct == NULL || !translate_on(p->ns))
-			continue;
-		if (likely(write_ready(p)))
+	for (; left != 0; left &= left - 1) {
+		p = &w->dp.pkt[__builtin_ctz(left)];
+		if (p->flags & PKT_DROPPED || p->ct == NULL ||
+			translate_ready(p, translate_status(p)))
 			continue;
 		if (unlikely(nat64_translated(p->ct)))
 			datapath_nat64(w, p);

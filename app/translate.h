@@ -8,9 +8,12 @@
 
 #include <stdbool.h>
 
+#include <rte_branch_prediction.h>
+
 #include "conntrack.h"
 #include "gateway.h"
 #include "nat.h"
+#include "ready.h"
 #include "station.h"
 
 struct link;
@@ -79,20 +82,48 @@ struct translate_source {
 enum ct_verdict translate_commit(
 	struct worker *w, struct pkt *p, const struct translate_source *src);
 
+static inline uint16_t
+translate_status(const struct pkt *p)
+{
+	return __atomic_load_n(&p->ct->status, __ATOMIC_RELAXED);
+}
+
 /* Where a packet of a known connection leaves; what its translation is read from is fetched. */
 static inline struct link *
 translate_out(const struct pkt *p)
 {
 	const uint16_t translated = CT_SRC_NAT | CT_DST_NAT;
-	uint16_t status = __atomic_load_n(&p->ct->status, __ATOMIC_RELAXED);
+	uint16_t status = translate_status(p);
 
 	if (unlikely((status & translated) && !(status & CT_NAT_READY)))
 		ct_fetch_others(p);
 	return station_out(p);
 }
 
-/* The stage behind forward: rewrites what is translated of n packets. */
-void translate_burst(struct worker *w, struct pkt *p, unsigned int n);
+/* The stage behind forward: rewrites what is translated of the packets in w->dp.translate. */
+void translate_burst(struct worker *w);
+
+/*
+ * Most packets: their entry has ready what they become. To whom a packet goes is written when it is
+ * an answer, or was sent to the gateway. `status` is the entry's. False: another way must be found,
+ * or the entry has gone.
+ */
+static __rte_always_inline bool
+translate_ready(struct pkt *p, uint16_t status)
+{
+	const struct ct_entry *e = p->ct;
+	struct nat_ready r;
+
+	if (unlikely(!(status & CT_NAT_READY) || p->flags & PKT_ICMP_ERROR || p->train != NULL))
+		return false;
+	r = nat_ready_load(e, p->ct_dir);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (unlikely(__atomic_load_n(&e->gen, __ATOMIC_RELAXED) != p->ct_gen ||
+		     !station_write_ready(p, status, r.mac)))
+		return false;
+	nat_ready_write(p, &r, status);
+	return true;
+}
 
 /* Whether connections of the namespace may be translated. */
 static inline bool
