@@ -263,7 +263,11 @@ track_known(struct worker *w, struct pkt *p, struct sl_now now)
 {
 	enum ct_verdict v = ct_track(w->ct, p, now);
 
-	if (likely(p->rules == NULL) || v != CT_OK || !datapath_outdated(p))
+	if (likely(p->rules == NULL) || v != CT_OK)
+		return v;
+	if (unlikely(p->ct_status & CT_REFUSED))
+		return translate_again(w, p);
+	if (!datapath_outdated(p))
 		return v;
 	ct_kill(w->ct, p);
 	return CT_MISS;

@@ -89,7 +89,7 @@ ends_here(const struct pkt *p)
 {
 	const struct tuple *orig = &p->ct->orig.tuple;
 
-	return unlikely(own_any(p->in)) && !(p->ct->status & CT_DST_NAT) &&
+	return unlikely(own_any(p->in)) && !(p->ct->status & (CT_DST_NAT | CT_REFUSED)) &&
 	       own_address(p->in, orig->family, &orig->dst);
 }
 
@@ -122,6 +122,8 @@ ask_rules(struct worker *w, struct pkt *p, struct translate_source *src)
 	if (rs->nat && src->nat == NULL && !(p->ct->status & CT_NAT64) &&
 		postrouting(w, p, &k, src) != CT_OK)
 		return CT_DROP;
+	if (unlikely(p->ct->status & CT_REFUSED) && !translate_reachable(src))
+		return refuse(w, p, SL_DROP_NAT_FILTERED);
 	ct_verdict_set(p, false, ruleset_stamp(rs, false));
 	return CT_OK;
 }
@@ -142,6 +144,8 @@ admit_tcp(struct worker *w, struct pkt *p)
 	if (unlikely(datapath_synproxy_proved(w, p)))
 		return datapath_synproxy_attach(w, p) ? CT_OK
 						      : refuse(w, p, SL_DROP_SYNPROXY_FULL);
+	if (unlikely(p->ct->status & CT_REFUSED))
+		return tcp_table_admit(w->ct, p) ? CT_OK : refuse(w, p, SL_DROP_SYN_BACKLOG);
 	if (unlikely(datapath_synproxy_always(p)))
 		return datapath_synproxy_answer(w, p);
 	return likely(tcp_table_admit(w->ct, p)) ? CT_OK : beyond_backlog(w, p);

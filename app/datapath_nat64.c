@@ -64,6 +64,8 @@ datapath_nat64_admit(struct worker *w, struct pkt *p, const struct rule_nat *n)
 
 	if (r == SL_DROP_NONE)
 		r = nat64_dst(thread_of(w), p, &prefix, &where);
+	if (r == SL_DROP_NAT_FILTERED && translate_refused(p, where))
+		return CT_OK;
 	/* By a public address at which nobody is: it would go out, and come back. */
 	if (r == SL_DROP_NONE && reply->family == TUPLE_IPV4 &&
 		own_address(p->in, TUPLE_IPV4, &reply->src))

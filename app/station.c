@@ -95,7 +95,8 @@ station_egress(struct worker *w, struct pkt *p)
 
 	if (unlikely(p->ct->status & CT_HAIRPIN))
 		return p->in;
-	if (likely(!(p->ct->status & CT_DST_NAT)) || !turns_back(w, p, peer))
+	if (likely(!(p->ct->status & CT_DST_NAT)) || p->ct->status & CT_REFUSED ||
+		!turns_back(w, p, peer))
 		return peer;
 	p->ct->status |= CT_HAIRPIN;
 	return p->in;
@@ -121,7 +122,7 @@ station_admit(struct worker *w, struct pkt *p)
 	struct rte_ether_addr mac;
 
 	nat_end_set(p->ct, CT_ORIGINAL, frame_of(p)->src_addr.addr_bytes);
-	if (likely(!(p->ct->status & CT_HAIRPIN) && !to_gateway(p)))
+	if (likely(!(p->ct->status & CT_HAIRPIN) && !to_gateway(p)) || p->ct->status & CT_REFUSED)
 		return true;
 	if (read_end(p->ct, CT_REPLY, &mac))
 		return true;

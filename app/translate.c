@@ -178,6 +178,46 @@ no_address(struct worker *w, struct pkt *p)
 	return CT_DROP;
 }
 
+static enum ct_verdict
+filtered(struct worker *w, struct pkt *p)
+{
+	ct_abort(w->ct, p);
+	p->reason = SL_DROP_NAT_FILTERED;
+	return CT_DROP;
+}
+
+bool
+translate_refused(struct pkt *p, uint16_t where)
+{
+	if (where == 0 || where != link_tag(p->in))
+		return false;
+	p->ct->status |= CT_REFUSED;
+	return true;
+}
+
+bool
+translate_reachable(const struct translate_source *src)
+{
+	return src->use != NULL && nat_pool_exclusive(src->use);
+}
+
+enum ct_verdict
+translate_again(struct worker *w, struct pkt *p)
+{
+	enum ct_verdict v;
+	uint32_t mapping;
+
+	p->reason = SL_DROP_NAT_FILTERED;
+	if (p->ct_dir == CT_ORIGINAL && !nat_admitted(thread_of(w), p, &mapping))
+		return CT_DROP;
+	ct_kill(w->ct, p);
+	if (p->ct_dir == CT_REPLY) /* nothing has left, so that nobody can answer */
+		return CT_DROP;
+	v = datapath_admit(w, p);
+	nat_unhold(thread_of(w), mapping);
+	return v;
+}
+
 enum ct_verdict
 translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n)
 {
@@ -194,11 +234,15 @@ translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n)
 enum ct_verdict
 translate_inbound(struct worker *w, struct pkt *p)
 {
+	enum ct_verdict v;
 	uint16_t where;
 
 	if (!translate_on(p->ns))
 		return CT_OK;
-	if (nat_inbound(thread_of(w), p, &where) != CT_OK)
+	v = nat_inbound(thread_of(w), p, &where);
+	if (unlikely(v == CT_MISS))
+		return translate_refused(p, where) ? CT_OK : filtered(w, p);
+	if (v != CT_OK)
 		return CT_DROP;
 	translate_turns_back(p, where);
 	return unlikely(nat64_translated(p->ct)) ? datapath_nat64_inbound(w, p) : CT_OK;
@@ -238,6 +282,16 @@ source_request(struct nat_request *r, const struct worker *w, const struct pkt *
 	return to_link(r, src->out, reply->family, &reply->src);
 }
 
+/* Its connection is what there is to keep. */
+static enum ct_verdict
+drop_refused(struct pkt *p, enum ct_verdict v)
+{
+	if (v != CT_OK)
+		return v;
+	p->reason = SL_DROP_NAT_FILTERED;
+	return CT_DROP;
+}
+
 enum ct_verdict
 translate_commit(struct worker *w, struct pkt *p, const struct translate_source *src)
 {
@@ -245,6 +299,8 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 	const struct rule_nat *n = src->nat;
 	struct nat64_prefix prefix;
 	struct nat_request r;
+	enum ct_verdict v;
+	bool refused;
 
 	if (likely(!translate_on(p->ns)))
 		return ct_commit(w->ct, p);
@@ -260,7 +316,9 @@ translate_commit(struct worker *w, struct pkt *p, const struct translate_source 
 		prefix = (struct nat64_prefix){.addr = n->lo, .len = n->prefix};
 		r.nat64 = &prefix;
 	}
-	return tell(w, p, n, nat_commit(thread_of(w), p, &r));
+	refused = p->ct->status & CT_REFUSED;
+	v = tell(w, p, n, nat_commit(thread_of(w), p, &r));
+	return unlikely(refused) ? drop_refused(p, v) : v;
 }
 
 struct nat_ahead *

@@ -62,8 +62,13 @@ void translate_ahead_finish(struct worker *w, unsigned int i);
  */
 enum ct_verdict translate_dst(struct worker *w, struct pkt *p, const struct rule_nat *n);
 
-/* Prerouting has come to no such statement, in a namespace that translates: see nat_inbound(). */
+/* Prerouting has come to no such statement, in a namespace that translates: see nat_inbound(). The
+ * embryo of a host on the same side that is not admitted has CT_REFUSED then. */
 enum ct_verdict translate_inbound(struct worker *w, struct pkt *p);
+
+/* An embryo whose destination, on that link, refuses it: true, with CT_REFUSED, when it came from
+ * there, too. */
+bool translate_refused(struct pkt *p, uint16_t where);
 
 /* The embryo goes to a host that was on that link when it began its mapping (nat_inbound()): out of
  * its ingress link, if that is it. */
@@ -76,6 +81,12 @@ struct translate_source {
 	const struct nat_pool_use *use;
 	const struct link *out;
 };
+
+/* Whether others can reach an embryo with CT_REFUSED by the source that it gets. */
+bool translate_reachable(const struct translate_source *src);
+
+/* A packet of a connection with CT_REFUSED is dropped, or admitted anew. */
+enum ct_verdict translate_again(struct worker *w, struct pkt *p);
 
 /* The end of an admission: commits the embryo with that source, in a namespace that translates or
  * not. Verdicts as nat_commit() has them. */

@@ -48,6 +48,7 @@ enum ct_dir { CT_ORIGINAL, CT_REPLY };
 #define CT_ACCT         0x0400 /* counted, since nf_conntrack_acct was on as it began */
 #define CT_NAT_READY    0x0800 /* not with CT_ACCT: nat_ready is lib/nat's */
 #define CT_NAT_MET      0x1000 /* the application knows where both ends are */
+#define CT_REFUSED      0x2000 /* lib/nat's: its packets are dropped, as its far end refuses them */
 #define CT_NEEDS_ROOM   0x8000 /* EMBRYO: another has to go before it can be inserted */
 
 #define CT_STATUS_TOLD (CT_SEEN_REPLY | CT_ASSURED | CT_SRC_NAT | CT_DST_NAT | CT_UDP_STREAM)

@@ -333,6 +333,24 @@ count_bound(struct nat_thread *t, const struct nat_slot *slot, uint8_t proto)
 		nat_pool_count(t, pool, nat_class(proto), 1);
 }
 
+/* What it was admitted by, while it gets a mapping of its source besides: there is room for both
+ * when no block is its own. Else that need not last as long as it does. */
+static void
+keep_admission(struct nat_search *s, struct nat_slot *slot)
+{
+	uint32_t ref = slot->source;
+
+	slot->source = 0;
+	if (likely(ref == 0))
+		return;
+	if (s->exclusive) {
+		slot->block = ref;
+		slot->end[CT_ORIGINAL].flags |= NAT_SLOT_ADMITTED;
+	} else {
+		nat_put_source(s->t, ref);
+	}
+}
+
 static enum ct_verdict
 bind_source(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
 {
@@ -340,10 +358,8 @@ bind_source(struct nat_thread *t, struct pkt *p, const struct nat_request *r)
 	struct nat_search s;
 	enum ct_verdict v;
 
-	/* There is room for one; what it was admitted by need not last as long as it does. */
-	nat_put_source(t, slot->source);
-	slot->source = 0;
 	nat_search_init(&s, t, p, r);
+	keep_admission(&s, slot);
 	if (r->use != NULL && (r->use->block_size != 0 || r->use->endpoint_independent))
 		v = nat_bind_pool(&s, r);
 	else

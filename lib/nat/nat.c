@@ -229,7 +229,9 @@ give_back(struct nat_thread *t, const struct nat_slot *slot)
 {
 	if (slot->source != 0)
 		nat_put_source(t, slot->source);
-	if (slot->block != 0)
+	if (slot->end[CT_ORIGINAL].flags & NAT_SLOT_ADMITTED)
+		nat_put_source(t, slot->block);
+	else if (slot->block != 0)
 		nat_block_put(t, nat_pool_of(t->nat, slot->end[CT_REPLY].pool), slot->block - 1);
 }
 

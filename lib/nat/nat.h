@@ -143,12 +143,25 @@ void nat_dst(struct nat_thread *t, struct pkt *p, const struct nat_request *r);
 /*
  * Instead, when no rule wants another destination: an embryo to a public end that is exclusively a
  * source's goes to that source, if the filter admits its sender (pool.h). CT_OK, translated or not;
- * CT_DROP: not admitted, and the embryo was given back, pkt.reason NAT_FILTERED, or NAT64_ADDRESS
- * (no host of IPv6 may be told of the sender). *where is that of the request that has made the
- * mapping, or 0; the reply's nat_end.mac is set to where the source is. A source of IPv6 knows its
- * sender by the prefix of that request (nat64.h).
+ * CT_MISS: not admitted, and the embryo stays as it was; CT_DROP: it was given back, with
+ * pkt.reason NAT64_ADDRESS (no host of IPv6 may be told of the sender). *where is that of the
+ * request that has made the mapping, or 0; the reply's nat_end.mac is set to where the source is. A
+ * source of IPv6 knows its sender by the prefix of that request (nat64.h).
  */
 enum ct_verdict nat_inbound(struct nat_thread *t, struct pkt *p, uint16_t *where);
+
+/*
+ * Who is not admitted and is inside, too, has sent all the same (RFC 4787, REQ-8): an embryo with
+ * CT_REFUSED is committed as if its packet left, so that the other may send to its source. Its
+ * packets are dropped. One that opens the way back takes its place, and so does the connection that
+ * it becomes when a later packet of it is admitted:
+ *
+ * True for a tracked packet of one with CT_REFUSED, in its original direction, that the filter
+ * admits now. *mapping keeps that of its source until nat_unhold(), while it is destroyed and
+ * admitted anew.
+ */
+bool nat_admitted(struct nat_thread *t, const struct pkt *p, uint32_t *mapping);
+void nat_unhold(struct nat_thread *t, uint32_t mapping);
 
 /*
  * Gives the embryo its source and commits it. r == NULL: no rule wants another one; then the source
@@ -199,6 +212,7 @@ bool nat_masqueraded(const struct ct_view *v, const void *nat_address);
 
 #define NAT_SLOT_MASQUERADE 0x01 /* the source's new address is the egress link's */
 #define NAT_SLOT_PORT       0x02 /* counted as one of its pool's ports in use */
+#define NAT_SLOT_ADMITTED   0x04 /* `block` is a reference to what it was admitted by */
 #define NAT_SLOT_PREFIX_SHIFT 8  /* NAT64 and its hairpins: the prefix' length is above */
 
 struct nat_end {
@@ -212,7 +226,8 @@ struct nat_end {
 struct nat_slot {
 	struct nat_end end[2]; /* by direction of who sends; each is one word of nat[] */
 	uint32_t source;       /* its reference to a by-source mapping (source.h); 0: none */
-	uint32_t block;        /* its reference to a block of the pool, plus one; 0: none */
+	uint32_t block;        /* its reference to a block of the pool, plus one; 0: none; or, with
+				  NAT_SLOT_ADMITTED, as `source` */
 };
 
 _Static_assert(sizeof(struct nat_slot) == sizeof(((struct ct_entry *)0)->nat), "as entry.h has it");

@@ -53,13 +53,15 @@ to_inside(struct nat_thread *t, struct pkt *p, const struct tuple *out, uint16_t
 		*reply = *out;
 		return SL_DROP_NONE;
 	}
-	if (!nat_admit_sender(t, p, &key, &m, ref))
+	*where = m.where;
+	if (!nat_admit_sender(t, p, &key, &m, ref)) {
+		*reply = *out;
 		return SL_DROP_NAT_FILTERED;
+	}
 	if (key.family == TUPLE_IPV4)
 		*reply = *out;
 	reply->src = key.src;
 	reply->sport = key.sport;
-	*where = m.where;
 	return SL_DROP_NONE;
 }
 
@@ -79,15 +81,13 @@ nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix
 		return SL_DROP_NAT64_ADDRESS;
 	outside(&out, host);
 	r = to_inside(t, p, &out, where);
-	if (unlikely(r != SL_DROP_NONE))
-		return r;
 	e->status |= CT_DST_NAT;
 	if (likely(e->reply.tuple.family == TUPLE_IPV4))
 		e->status |= CT_NAT64;
 	keep_prefix(e, prefix->len);
 	p->ct_reply_hash = 0;
-	netns_counter_add(&p->ns->nat->counters[t->index].bound_dst, 1);
-	return SL_DROP_NONE;
+	netns_counter_add(&p->ns->nat->counters[t->index].bound_dst, r == SL_DROP_NONE);
+	return r;
 }
 
 bool

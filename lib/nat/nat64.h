@@ -37,7 +37,8 @@ struct nat64_prefix {
  * The embryo p->ct, of IPv6, with a destination under the prefix, goes to the host that is embedded
  * there, or to the one inside that has this public end. SL_DROP_NONE; or why it must not: the host,
  * or that its source is under the prefix, too, so that an answer would come back for ever (RFC 6146
- * 3.5); or as the filter of the one inside says. *where: as nat_inbound().
+ * 3.5); or NAT_FILTERED, as the filter of the one inside says, and it goes to the host, for who
+ * sets CT_REFUSED. *where: as nat_inbound().
  */
 enum sl_drop nat64_dst(struct nat_thread *t, struct pkt *p, const struct nat64_prefix *prefix,
 	uint16_t *where);

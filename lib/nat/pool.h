@@ -110,6 +110,13 @@ int nat_pool_use_valid(const struct nat_pool_use *use, const struct nat_pool_ran
 int nat_pool_prepare(struct nat *nat, const struct nat_pool_use *use,
 	const struct nat_pool_range *hosts, unsigned int n_hosts, struct sl_err *err);
 
+/* Whether its mappings are exclusive (source.h). */
+static inline bool
+nat_pool_exclusive(const struct nat_pool_use *use)
+{
+	return use->endpoint_independent;
+}
+
 /* The request that nat_commit() takes for it. `use` is used as long as the request is. */
 void nat_pool_request(struct nat_request *r, const struct nat_pool_use *use);
 

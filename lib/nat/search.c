@@ -134,6 +134,22 @@ known_hash(const struct nat_search *s)
 	return tuple_equal(&s->cand, &s->p->ct->reply.tuple) ? s->p->ct_reply_hash : 0;
 }
 
+/* What its source has sent to it before, and it has refused, is the answer to it now. */
+static bool
+replaces_refused(struct nat_search *s)
+{
+	struct pkt other = {.flags = PKT_IP, .ns = s->p->ns, .tuple = s->p->ct->reply.tuple};
+
+	if (likely(!(s->p->ct->status & CT_DST_NAT)))
+		return false;
+	ct_lookup_bulk(s->t->ct, &other, 1);
+	if (other.ct == NULL || other.ct_dir != CT_ORIGINAL ||
+		!(__atomic_load_n(&other.ct->status, __ATOMIC_RELAXED) & CT_REFUSED))
+		return false;
+	ct_kill(s->t->ct, &other);
+	return true;
+}
+
 enum ct_verdict
 nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 {
@@ -153,6 +169,8 @@ nat_try(struct nat_search *s, uint16_t port, uint64_t hash)
 	s->p->ct_reply_hash = hash != 0 ? hash : known_hash(s);
 	nat_set_reply(s);
 	v = ct_try_commit(s->t->ct, s->p);
+	if (unlikely(v == CT_CLASH) && s->exclusive && replaces_refused(s))
+		v = ct_try_commit(s->t->ct, s->p);
 	/* What the entry was admitted by from outside is not this try's. */
 	if (unlikely(v == CT_CLASH) && (s->remember || s->exclusive)) {
 		nat_put_source(s->t, slot->source);

@@ -138,11 +138,7 @@ come_in(struct ct_thread *t, struct nat_thread *n, const struct tenant *of, uint
 	ct_lookup_bulk(t, &p, 1);
 	if (p.ct != NULL || ct_begin(t, &p, get_now()) != CT_OK)
 		return;
-	if (nat_inbound(n, &p, &(uint16_t){0}) != CT_OK) {
-		REQUIRE(p.reason == SL_DROP_NAT_FILTERED);
-		return;
-	}
-	if (p.ct->status & CT_DST_NAT)
+	if (nat_inbound(n, &p, &(uint16_t){0}) != CT_MISS && p.ct->status & CT_DST_NAT)
 		nat_commit(n, &p, NULL);
 	else
 		ct_abort(t, &p);
