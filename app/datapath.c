@@ -30,7 +30,8 @@
 
 #define PREFETCH_AHEAD 4u
 #define LOOKUP_GROUP   8u
-#define TRACK_GROUP    8u
+#define TRACK_STEP     4u
+#define TRACK_LAG      8u
 
 void
 datapath_count_drops(struct worker *w, struct netns *ns, enum sl_drop reason, unsigned int n)
@@ -84,33 +85,28 @@ datapath_judge(struct worker *w, struct pkt *p)
 	judge(w, p);
 }
 
-/* What came for one namespace, of packets in a row. */
+/* What came, of it what for one namespace in a row. */
 struct tally {
-	struct netns *ns; /* NULL: none yet */
-	uint64_t packets, bytes;
+	struct netns *ns;    /* NULL: none yet, or nobody's */
+	uint64_t bytes;      /* of all */
+	uint64_t bytes_of;   /* of those before the first for ns */
+	unsigned int first;  /* for ns */
 };
 
+/* Packet i is for another namespace than those before it. */
 static inline void
-tally_up(const struct worker *w, const struct tally *t)
+turn(const struct worker *w, struct tally *t, struct netns *ns, unsigned int i)
 {
 	struct netns_counters *c;
 
-	if (unlikely(t->ns == NULL))
-		return;
-	c = &t->ns->counters[w->index];
-	netns_counter_add(&c->packets, t->packets);
-	netns_counter_add(&c->bytes, t->bytes);
-}
-
-static inline void
-count(const struct worker *w, struct tally *t, const struct pkt *p)
-{
-	if (t->ns != p->ns) {
-		tally_up(w, t);
-		*t = (struct tally){.ns = p->ns};
+	if (likely(t->ns != NULL)) {
+		c = &t->ns->counters[w->index];
+		netns_counter_add(&c->packets, i - t->first);
+		netns_counter_add(&c->bytes, t->bytes - t->bytes_of);
 	}
-	t->packets++;
-	t->bytes += p->mbuf->pkt_len;
+	t->ns = ns;
+	t->first = i;
+	t->bytes_of = t->bytes;
 }
 
 /* Of a frame cut in its tags it is not known whose it is. */
@@ -120,33 +116,28 @@ classify_none(struct worker *w, struct pkt *p)
 	datapath_drop(w, p, broken(p) ? p->reason : SL_DROP_NO_LINK);
 }
 
-/* Port and tags → link → namespace. */
+/* Link → namespace. */
 static __rte_always_inline bool
-classify(struct worker *w, const struct port *port, struct pkt *p, struct tally *t)
+classify(struct worker *w, struct link *in, struct pkt *p)
 {
-	p->in = link_lookup(port, p);
-	if (unlikely(p->in == NULL)) {
+	struct netns *ns;
+
+	if (unlikely(in == NULL)) {
 		classify_none(w, p);
 		return false;
 	}
-	p->ns = p->in->ns;
+	ns = in->ns;
+	p->in = in;
+	p->ns = ns;
+	p->tuple.scope = ns->id;
 	datapath_find_rules(w, p);
-	count(w, t, p);
+	w->dp.served |= p->rules != NULL || translate_on(ns);
 	return true;
-}
-
-/* A plain frame is one to look up, of which nothing is to be judged. */
-static __rte_always_inline void
-classify_plain(struct worker *w, const struct port *port, struct pkt *p, struct tally *t)
-{
-	if (likely(classify(w, port, p, t)))
-		p->tuple.scope = p->ns->id;
 }
 
 /* True when it is a fragment. */
 static __rte_noinline bool
-parse_other(struct worker *w, const struct port *port, struct pkt *p, struct rte_mbuf *m,
-	struct tally *t)
+parse_other(struct worker *w, const struct port *port, struct pkt *p, struct rte_mbuf *m)
 {
 	enum sl_drop reason = parse_frame(p, m);
 
@@ -155,14 +146,23 @@ parse_other(struct worker *w, const struct port *port, struct pkt *p, struct rte
 		p->reason = (uint8_t)reason;
 	if (unlikely(p->reason == SL_DROP_RUNT || p->reason == SL_DROP_VLAN_DEPTH))
 		classify_none(w, p);
-	else if (likely(classify(w, port, p, t)))
+	else if (likely(classify(w, link_lookup(port, p), p)))
 		judge(w, p);
 	return reason == PARSE_FRAGMENT;
 }
 
+static void
+count_rx(const struct worker *w, struct port *in, unsigned int n, uint64_t bytes)
+{
+	struct port_counters *c = &in->counters[w->index];
+
+	netns_counter_add(&c->rx_packets, n);
+	netns_counter_add(&c->rx_bytes, bytes);
+}
+
 /* True when there are fragments among the packets. */
 static __rte_noinline bool
-parse_all(struct worker *w, const struct port *port, struct rte_mbuf **m, unsigned int n)
+parse_all(struct worker *w, struct port *port, struct rte_mbuf **m, unsigned int n)
 {
 	struct tally tally = {0};
 	struct pkt *p = w->dp.pkt;
@@ -175,15 +175,19 @@ parse_all(struct worker *w, const struct port *port, struct rte_mbuf **m, unsign
 		if (i + PREFETCH_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(m[i + PREFETCH_AHEAD], void *));
 		if (likely(parse_plain(&p[i], m[i])))
-			classify_plain(w, port, &p[i], &tally);
+			classify(w, link_lookup_plain(port, &p[i]), &p[i]);
 		else
-			fragments |= parse_other(w, port, &p[i], m[i], &tally);
+			fragments |= parse_other(w, port, &p[i], m[i]);
+		if (unlikely(p[i].ns != tally.ns))
+			turn(w, &tally, p[i].ns, i);
+		tally.bytes += m[i]->pkt_len;
 		if (i + 1 - done == LOOKUP_GROUP || i + 1 == n) {
 			ct_lookup_start(w->ct, &p[done], i + 1 - done);
 			done = i + 1;
 		}
 	}
-	tally_up(w, &tally);
+	turn(w, &tally, NULL, n);
+	count_rx(w, port, n, tally.bytes);
 	return fragments;
 }
 
@@ -199,23 +203,32 @@ start_anew(struct worker *w, const struct port *in, unsigned int n)
 	return n;
 }
 
-/* Transport checksums, as nf_conntrack_checksum asks, and the IP header inside an ICMP error. */
-static void
-verify_checksums(struct worker *w, struct pkt *p)
+#define CSUM_JUDGED (PKT_UNTRACKED | PKT_L4_BAD | PKT_DROPPED)
+
+static __rte_noinline void
+verify_others(struct worker *w, struct pkt *p)
 {
 	const struct knobs *k;
 
-	if (unlikely(p->flags & (PKT_UNTRACKED | PKT_L4_BAD | PKT_DROPPED)))
+	if (p->flags & CSUM_JUDGED)
 		return;
 	k = netns_knobs(p->ns);
 	if (k->checksum && !(p->flags & PKT_CSUM_GOOD) &&
-		unlikely((p->flags & PKT_CSUM_BAD) || !csum_l4_good(p))) {
+		((p->flags & PKT_CSUM_BAD) || !csum_l4_good(p))) {
 		p->flags |= PKT_L4_BAD;
 		p->reason = SL_DROP_INV_L4_CHECKSUM;
-	} else if (unlikely(p->flags & PKT_ICMP_ERROR) && k->icmp_inner_checksum &&
+	} else if (p->flags & PKT_ICMP_ERROR && k->icmp_inner_checksum &&
 		   !csum_icmp_inner_good(p)) {
 		datapath_drop(w, p, SL_DROP_ICMP_INNER_CHECKSUM);
 	}
+}
+
+/* Transport checksums, as nf_conntrack_checksum asks, and the IP header inside an ICMP error. */
+static __rte_always_inline void
+verify_checksums(struct worker *w, struct pkt *p)
+{
+	if (unlikely((p->flags & (CSUM_JUDGED | PKT_CSUM_GOOD | PKT_ICMP_ERROR)) != PKT_CSUM_GOOD))
+		verify_others(w, p);
 }
 
 static __rte_noinline void
@@ -229,32 +242,33 @@ fetch_further(struct worker *w, const struct pkt *p, unsigned int n)
 	}
 }
 
+/* What limits and translation will need of the packets. */
 static __rte_noinline void
-fetch_translation(struct worker *w, const struct pkt *p)
+look_ahead(struct worker *w, const struct pkt *p, unsigned int n)
 {
-	translate_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
-	w->dp.opens = true;
-}
-
-static __rte_always_inline void
-verify_all(struct worker *w, struct pkt *pkt, unsigned int n)
-{
-	unsigned int i, more = 0;
-
-	for (i = 0; i < n; i++) {
-		struct pkt *p = &pkt[i];
-
-		verify_checksums(w, p);
-		more += ct_lookup_match(w->ct, p);
-		if (unlikely(p->rules != NULL) && p->rules->n_counts > 0) {
+	for (; n > 0; n--, p++) {
+		if (p->rules != NULL && p->rules->n_counts > 0) {
 			limits_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
 			w->dp.counts = true;
 		}
-		if (ct_lookup_missed(p) && p->ns != NULL && translate_on(p->ns))
-			fetch_translation(w, p);
+		if (ct_lookup_missed(p) && p->ns != NULL && translate_on(p->ns)) {
+			translate_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
+			w->dp.opens = true;
+		}
 	}
-	if (unlikely(more > 0))
-		ct_lookup_chains(w->ct, pkt, n);
+}
+
+static __rte_always_inline void
+verify_all(struct worker *w, struct pkt *p, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		verify_checksums(w, &p[i]);
+	if (unlikely(ct_lookup_match(w->ct, p, n) > 0))
+		ct_lookup_chains(w->ct, p, n);
+	if (unlikely(w->dp.served))
+		look_ahead(w, p, n);
 }
 
 /* A packet of a known connection, which may have to be admitted anew. */
@@ -427,37 +441,26 @@ track_all(struct worker *w, struct pkt *p, unsigned int n, struct sl_now now)
 }
 
 /*
- * In small groups, each verified before the one in front of it is tracked: so the entries that a
- * group prefetches come while another is worked on, and what is asked of memory at once is bounded.
+ * A few packets at a time are verified and their entries asked of memory, and then those are
+ * tracked that are TRACK_LAG behind them. So what is asked for comes while others are worked on,
+ * and it is asked for evenly: much at once would wait, or drive out what came before it.
  */
 static __rte_noinline void
 verify_and_track(struct worker *w, unsigned int n, struct sl_now now)
 {
 	struct pkt *p = w->dp.pkt;
-	unsigned int group, before = 0;
+	unsigned int verified, step, tracked = 0, due;
 
-	for (; n > 0; n -= group, p += group, before = group) {
-		group = RTE_MIN(n, TRACK_GROUP);
-		verify_all(w, p, group);
-		track_all(w, p - before, before, now);
+	for (verified = 0; verified < n; verified += step) {
+		step = RTE_MIN(n - verified, TRACK_STEP);
+		verify_all(w, &p[verified], step);
+		due = verified + step > TRACK_LAG ? verified + step - TRACK_LAG : 0;
+		track_all(w, &p[tracked], due - tracked, now);
+		tracked = due;
 		if (unlikely(w->dp.counts || w->dp.opens))
-			fetch_further(w, p, group);
+			fetch_further(w, &p[verified], step);
 	}
-	track_all(w, p - before, before, now);
-}
-
-static void
-count_rx(struct worker *w, struct port *in, struct rte_mbuf **m, unsigned int n)
-{
-	struct port_counters *c = &in->counters[w->index];
-	uint64_t bytes = 0;
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		bytes += m[i]->pkt_len;
-	netns_counter_add(&c->rx_packets, n);
-	netns_counter_add(&c->rx_bytes, bytes);
-	netns_counter_add(&w->stats.packets, n);
+	track_all(w, &p[tracked], n - tracked, now);
 }
 
 void
@@ -467,10 +470,10 @@ datapath_burst(
 	struct trace *trace = sl_rcu_dereference(&w->trace);
 
 	w->now = now;
-	w->dp.raw = w->dp.counts = w->dp.opens = false;
+	w->dp.served = w->dp.raw = w->dp.counts = w->dp.opens = false;
 	w->dp.traced = w->dp.defers = trace != NULL;
 	w->dp.synproxy.marked = w->dp.translate = 0;
-	count_rx(w, in, m, n);
+	netns_counter_add(&w->stats.packets, n);
 	if (unlikely(parse_all(w, in, m, n) || w->dp.raw))
 		n = start_anew(w, in, n);
 	verify_and_track(w, n, now);

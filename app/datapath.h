@@ -57,8 +57,9 @@ struct datapath {
 	struct datapath_way way[DATAPATH_BURST]; /* of those with pkt.rules */
 	struct datapath_synproxy synproxy;
 	struct rte_mbuf *unreachable; /* of the packet at hand, until a frame of it waits */
-	bool raw;    /* some packet of the burst has a raw chain */
-	bool counts; /* or rules that count, and opens a connection */
+	bool served; /* some packet's namespace has rules, or translates */
+	bool raw;    /* or rules with a raw chain */
+	bool counts; /* or rules that count */
 	bool opens;  /* or seems to open one that is translated */
 	bool traced; /* the worker has a trace */
 	bool defers; /* packets are translated when the whole burst has been judged */

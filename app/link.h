@@ -122,6 +122,17 @@ link_lookup(const struct port *port, const struct pkt *p)
 	return inner == NULL ? NULL : sl_rcu_dereference(&inner->link[VLAN_VID(p->inner_tci)]);
 }
 
+/* The same of a packet with one tag, or none, and then an outer_tci of 0. */
+static inline struct link *
+link_lookup_plain(const struct port *port, const struct pkt *p)
+{
+	const struct vlan_map *map = sl_rcu_dereference(&port->links);
+
+	if (unlikely(map == NULL))
+		return NULL;
+	return sl_rcu_dereference(&map->outer[VLAN_VID(p->outer_tci)].link);
+}
+
 static inline struct link *
 link_peer(const struct link *l)
 {

@@ -129,8 +129,9 @@ unsigned int ct_thread_index(const struct ct_thread *t);
  *   start    for the burst, some packets at a time: computes pkt.hash of pkt.tuple and prefetches
  *            the bucket lines
  *   forget   takes the start of n packets back, before it is made anew with other tuples
- *   match    finds a candidate by its tag and prefetches it; 1 when the search must go on in chains
- *   chains   for the whole burst, when any match has returned 1
+ *   match    of some packets: finds a candidate by its tag and prefetches it; returns of how many
+ *            the search must go on in chains
+ *   chains   for those of a match that has returned any
  *   finish   sets pkt.ct, ct_gen and ct_dir, or ct = NULL. A hit is an entry that was LIVE and of
  *            equal key; whoever locks it verifies it again.
  *
@@ -138,7 +139,7 @@ unsigned int ct_thread_index(const struct ct_thread *t);
  */
 void ct_lookup_start(struct ct_thread *t, struct pkt *p, unsigned int n);
 void ct_lookup_forget(struct ct_thread *t, unsigned int n);
-unsigned int ct_lookup_match(struct ct_thread *t, struct pkt *p);
+unsigned int ct_lookup_match(struct ct_thread *t, struct pkt *p, unsigned int n);
 void ct_lookup_chains(struct ct_thread *t, struct pkt *p, unsigned int n);
 void ct_lookup_finish(struct ct_thread *t, struct pkt *p);
 void ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n);

@@ -101,16 +101,9 @@ expect_new(struct ct_thread *t, struct pkt *p)
 	__builtin_prefetch(&ct->queued[id], 1);
 }
 
-unsigned int
-ct_lookup_match(struct ct_thread *t, struct pkt *p)
+static __rte_always_inline void
+match(struct ct_thread *t, const struct ct *ct, const struct ct_line *l, struct pkt *p)
 {
-	const struct ct *ct = t->ct;
-	const struct ct_line *l = p->ct_line;
-
-	p->ct_ref = CT_REF_NONE;
-	p->ct_reply_hash = 0;
-	if (unlikely(!wanted(p)))
-		return 0;
 	p->ct_ref = match_line(l, p->hash);
 	if (likely(ct_ref_any(p->ct_ref)))
 		prefetch_entry(ct, p->ct_ref);
@@ -118,7 +111,25 @@ ct_lookup_match(struct ct_thread *t, struct pkt *p)
 		expect_new(t, p);
 	else
 		rte_prefetch0(&ct->overflow[next_of(l)]);
-	return p->ct_ref == CT_REF_MORE;
+}
+
+unsigned int
+ct_lookup_match(struct ct_thread *t, struct pkt *p, unsigned int n)
+{
+	const struct ct *ct = t->ct;
+	const struct ct_line *l;
+	unsigned int more = 0;
+
+	for (; n > 0; n--, p++) {
+		l = p->ct_line;
+		p->ct_ref = CT_REF_NONE;
+		p->ct_reply_hash = 0;
+		if (unlikely(!wanted(p)))
+			continue;
+		match(t, ct, l, p);
+		more += p->ct_ref == CT_REF_MORE;
+	}
+	return more;
 }
 
 /* One line further in the chain of a packet whose head line had nothing. */
@@ -195,12 +206,10 @@ ct_lookup_finish(struct ct_thread *t, struct pkt *p)
 void
 ct_lookup_bulk(struct ct_thread *t, struct pkt *p, unsigned int n)
 {
-	unsigned int i, more = 0;
+	unsigned int i;
 
 	ct_lookup_start(t, p, n);
-	for (i = 0; i < n; i++)
-		more += ct_lookup_match(t, &p[i]);
-	if (more > 0)
+	if (ct_lookup_match(t, p, n) > 0)
 		ct_lookup_chains(t, p, n);
 	for (i = 0; i < n; i++)
 		ct_lookup_finish(t, &p[i]);

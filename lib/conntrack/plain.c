@@ -11,7 +11,7 @@
 
 /* Under the lock: of a LIVE entry the tuples are what they are. */
 static __rte_always_inline bool
-take(struct ct *ct, struct ct_entry *e, unsigned int dir, struct pkt *p, uint32_t now_ms)
+take(struct ct_thread *t, struct ct_entry *e, unsigned int dir, struct pkt *p, uint32_t now_ms)
 	SL_REQUIRES(&e->lock)
 {
 	const struct knobs *knobs = netns_knobs(p->ns);
@@ -28,14 +28,14 @@ take(struct ct *ct, struct ct_entry *e, unsigned int dir, struct pkt *p, uint32_
 	if (unlikely(p->rules != NULL))
 		ct_show_kept(e, p);
 	ct_account(e, dir, p);
-	ct_deadline_moved(ct, e, old);
+	ct_deadline_moved(t->ct, e, old);
 	return true;
 }
 
 static __rte_always_inline bool
-track(struct ct *ct, struct pkt *p, uint32_t now_ms)
+track(struct ct_thread *t, struct ct_entry *pool, struct pkt *p, uint32_t now_ms)
 {
-	struct ct_entry *e = &ct->pool[p->ct_ref >> 1];
+	struct ct_entry *e = &pool[p->ct_ref >> 1];
 	bool taken;
 
 	/* An ICMP error may have a tuple of TCP. */
@@ -43,7 +43,7 @@ track(struct ct *ct, struct pkt *p, uint32_t now_ms)
 		     !ct_tcp_plain_kind(p)))
 		return false;
 	sl_lock(&e->lock);
-	taken = take(ct, e, p->ct_ref & 1, p, now_ms);
+	taken = take(t, e, p->ct_ref & 1, p, now_ms);
 	sl_unlock(&e->lock);
 	return taken;
 }
@@ -51,10 +51,12 @@ track(struct ct *ct, struct pkt *p, uint32_t now_ms)
 unsigned int
 ct_track_plain(struct ct_thread *t, struct pkt *p, unsigned int n, struct sl_now now)
 {
-	unsigned int i;
+	struct ct_entry *pool = t->ct->pool;
+	struct pkt *at = p, *end = p + n;
 
-	for (i = 0; i < n && track(t->ct, &p[i], now.ms); i++)
-		;
-	netns_counter_add(&t->stats.found, i);
-	return i;
+	while (at < end && track(t, pool, at, now.ms))
+		at++;
+	n = (unsigned int)(at - p);
+	netns_counter_add(&t->stats.found, n);
+	return n;
 }

@@ -40,21 +40,22 @@ ct_tcp_plain_kind(const struct pkt *p)
 	return (p->tcp_flags & ~no_matter) == PKT_TCP_ACK;
 }
 
-/* The flags of both peers in one word, that of direction `dir` first. */
+/* The flags of both peers in one word, that of direction 0 lower. */
 static inline unsigned int
-tcp_flags_load(const struct ct_tcp *tcp, unsigned int dir)
+tcp_flags_load(const struct ct_tcp *tcp)
 {
-	return tcp->peer_flags[dir] | (unsigned int)tcp->peer_flags[dir ^ 1] << 8;
+	return tcp->peer_flags[0] | (unsigned int)tcp->peer_flags[1] << 8;
 }
 
 static inline void
-tcp_flags_store(struct ct_tcp *tcp, unsigned int dir, unsigned int flags)
+tcp_flags_store(struct ct_tcp *tcp, unsigned int flags)
 {
-	tcp->peer_flags[dir] = (uint8_t)flags;
-	tcp->peer_flags[dir ^ 1] = (uint8_t)(flags >> 8);
+	tcp->peer_flags[0] = (uint8_t)flags;
+	tcp->peer_flags[1] = (uint8_t)(flags >> 8);
 }
 
-#define BOTH(flag) ((flag) | (flag) << 8)
+#define OF(flag, dir)  ((unsigned int)(flag) << 8 * (dir))
+#define BOTH(flag)     (OF(flag, 0) | OF(flag, 1))
 
 /* Under the entry's lock, for a segment of that kind. False: nothing was done, ask the machine. */
 static __rte_always_inline bool
@@ -65,7 +66,7 @@ ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const str
 	const uint16_t asked = known | CT_SEQADJ;
 	struct ct_tcp *tcp = &e->proto.tcp;
 	struct ct_tcp_peer *s = &tcp->peer[dir], *r = &tcp->peer[dir ^ 1];
-	unsigned int flags = tcp_flags_load(tcp, dir);
+	unsigned int flags = tcp_flags_load(tcp), unacked = OF(CT_TCP_PEER_UNACKED, dir);
 	uint32_t seq, ack, end, wire_win, win, timeout;
 
 	if (unlikely(tcp->state != CT_TCP_ESTABLISHED || (e->status & asked) != known ||
@@ -78,8 +79,8 @@ ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const str
 	win = wire_win << tcp_scale(tcp, dir);
 	/* Open, and not larger than it was; none of both has tried to leave. */
 	if (unlikely(win - 1 >= s->max_win || r->max_win == 0 ||
-		     (flags & (CT_TCP_PEER_MAXACK | BOTH(CT_TCP_PEER_LEFT))) !=
-			     CT_TCP_PEER_MAXACK ||
+		     (flags & (OF(CT_TCP_PEER_MAXACK, dir) | BOTH(CT_TCP_PEER_LEFT))) !=
+			     OF(CT_TCP_PEER_MAXACK, dir) ||
 		     knobs->tcp_max_retrans == 0))
 		return false;
 	/* Within the bounds I to IV, and with all of its data where there was room. */
@@ -94,15 +95,15 @@ ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const str
 	p->ct_state_old = p->ct_state_new = CT_TCP_ESTABLISHED;
 	if (tcp_after(end, s->end)) {
 		s->end = end;
-		flags |= CT_TCP_PEER_UNACKED;
+		flags |= unacked;
 	}
 	if (tcp_after(ack, s->max_ack))
 		s->max_ack = ack;
 	if (!tcp_after(r->max_end, ack + win))
 		r->max_end = ack + win;
 	if (ack == r->end)
-		flags &= ~(CT_TCP_PEER_UNACKED << 8u);
-	tcp_flags_store(tcp, dir, flags);
+		flags &= ~BOTH(CT_TCP_PEER_UNACKED) | unacked;
+	tcp_flags_store(tcp, flags);
 	tcp->last_seq = seq;
 	tcp->last_ack = ack;
 	tcp->last_end = end;
@@ -119,6 +120,7 @@ ct_tcp_take_plain(struct ct_entry *e, struct pkt *p, unsigned int dir, const str
 	return true;
 }
 
+#undef OF
 #undef BOTH
 
 #endif

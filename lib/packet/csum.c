@@ -19,26 +19,13 @@ l4_off(const struct pkt *p)
 /* From here on rte_raw_cksum() is faster, which the compiler has vectorised. */
 #define SUM_SHORT 128u
 
-/* The sum of n bytes, at least 8, those over counting as padded with zeros. */
-static inline uint64_t
-sum_words(const uint8_t *d, uint32_t n)
-{
-	uint64_t sum = 0, last;
-
-	for (; n >= sizeof(last); n -= (uint32_t)sizeof(last), d += sizeof(last))
-		sum = csum_add(sum, csum_load64(d));
-	/* The last word of the bytes, without what was summed before; n may be 0. */
-	last = rte_le_to_cpu_64(csum_load64(d + n - sizeof(last))) >> 1 >> (63 - 8 * n);
-	return csum_add(sum, rte_cpu_to_le_64(last));
-}
-
 static inline uint64_t
 sum_short(const uint8_t *d, uint32_t n)
 {
 	uint64_t word = 0;
 
 	if (likely(n >= sizeof(word)))
-		return sum_words(d, n);
+		return csum_words(d, n);
 	memcpy(&word, d, n);
 	return word;
 }
@@ -83,14 +70,14 @@ sum_l4(const struct pkt *p, uint32_t n)
 static inline uint64_t
 sum_pseudo(const struct pkt *p, uint32_t len)
 {
-	uint64_t sum = (uint64_t)rte_cpu_to_be_32(len) + rte_cpu_to_be_32(p->proto);
+	uint64_t sum = csum_pseudo(len, p->proto);
 
 	if (likely(p->tuple.family == TUPLE_IPV4)) {
 		/* Source and destination. */
 		return csum_add(sum,
 			csum_load64(p->l3 + offsetof(struct rte_ipv4_hdr, src_addr)));
 	}
-	return csum_add(sum, sum_words(p->l3 + offsetof(struct rte_ipv6_hdr, src_addr),
+	return csum_add(sum, csum_words(p->l3 + offsetof(struct rte_ipv6_hdr, src_addr),
 				     2 * sizeof(struct tuple_addr)));
 }
 
@@ -204,7 +191,7 @@ csum_l4_good(const struct pkt *p)
 	}
 	if (unlikely(p->mbuf->nb_segs != 1 || len >= SUM_SHORT))
 		return sum_good(p, len, len);
-	return csum_all_ones(csum_add(sum_pseudo(p, len), sum_words(p->l4, len)));
+	return csum_all_ones(csum_add(sum_pseudo(p, len), csum_words(p->l4, len)));
 }
 
 bool

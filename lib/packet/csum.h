@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 #include "pkt.h"
 
 /*
@@ -121,6 +123,27 @@ csum_load64(const void *p)
 
 	memcpy(&word, p, sizeof(word));
 	return word;
+}
+
+/* The sum of n bytes, at least 8, those over counting as padded with zeros. */
+static inline uint64_t
+csum_words(const uint8_t *d, uint32_t n)
+{
+	uint64_t sum = 0, last;
+
+	for (; n >= sizeof(last); n -= (uint32_t)sizeof(last), d += sizeof(last))
+		sum = csum_add(sum, csum_load64(d));
+	/* The last word of the bytes, without what was summed before; n may be 0. */
+	last = rte_le_to_cpu_64(csum_load64(d + n - sizeof(last))) >> 1 >> (63 - 8 * n);
+	return csum_add(sum, rte_cpu_to_le_64(last));
+}
+
+/* What the pseudo header adds to the addresses. Sums of swapped bytes are swapped sums (RFC 1071,
+ * 2 (B)), so one swap is enough; never zero. */
+static inline uint64_t
+csum_pseudo(uint32_t len, uint8_t proto)
+{
+	return rte_cpu_to_be_32(len + proto);
 }
 
 /* True when the sum of an IPv4 header of hdr_len bytes is right (a multiple of 4, at least 20). */

@@ -31,7 +31,7 @@ struct ruleset;
 #define PKT_ND          0x0004 /* ICMPv6 133–137 or MLD: untracked on a wire */
 #define PKT_ICMP_ERROR  0x0008 /* tuple: of the packet inside; behind classification, its inverse */
 #define PKT_L4_BAD      0x0010 /* INVALID for the reason in pkt.reason; no tuple */
-#define PKT_CSUM_GOOD   0x0020 /* the port verified the transport checksum */
+#define PKT_CSUM_GOOD   0x0020 /* the transport checksum is right, by the port or the parser */
 #define PKT_CSUM_BAD    0x0040 /* the port found the transport checksum wrong */
 #define PKT_UNTRACKED   0x0080
 #define PKT_CT_NEW      0x0100 /* this packet made its entry */

@@ -116,7 +116,7 @@ tick(struct bed *b)
 static void
 look_up(struct thread *t)
 {
-	unsigned int i, more = 0;
+	unsigned int i, more;
 
 	ct_lookup_start(t->ct, t->pkt, BURST);
 	if (t->cl != NULL) {
@@ -124,11 +124,9 @@ look_up(struct thread *t)
 			connlimit_prefetch(
 				t->cl, t->bed->count, &t->pkt[i].tuple, &t->ahead[i]);
 	}
-	for (i = 0; i < BURST; i++) {
-		more += ct_lookup_match(t->ct, &t->pkt[i]);
-		if (t->cl != NULL)
-			connlimit_prefetch_counter(t->cl, &t->ahead[i]);
-	}
+	more = ct_lookup_match(t->ct, t->pkt, BURST);
+	for (i = 0; i < BURST && t->cl != NULL; i++)
+		connlimit_prefetch_counter(t->cl, &t->ahead[i]);
 	if (more > 0)
 		ct_lookup_chains(t->ct, t->pkt, BURST);
 	for (i = 0; i < BURST; i++)

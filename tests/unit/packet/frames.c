@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "csum.h"
 #include "parse.h"
 
 static const uint8_t addr_a[4] = {198, 51, 100, 10}, addr_s[4] = {192, 0, 2, 80};
@@ -373,4 +374,18 @@ frame_differ(const struct pkt *a, const struct pkt *b)
 	SAME(frag_more);
 	SAME(frag_id);
 	return NULL;
+}
+
+const char *
+frame_plain_wrong(const struct pkt *plain, const struct pkt *general)
+{
+	const uint16_t known = PKT_CSUM_GOOD | PKT_CSUM_BAD;
+	struct pkt p = *plain;
+
+	if ((p.flags & known) == PKT_CSUM_GOOD && (general->flags & known) == 0) {
+		if (!csum_l4_good(general))
+			return "a wrong checksum is taken for good";
+		p.flags &= (uint16_t)~PKT_CSUM_GOOD;
+	}
+	return memcmp(&p, general, sizeof(p)) == 0 ? NULL : "a plain frame is none";
 }

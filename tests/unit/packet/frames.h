@@ -83,4 +83,8 @@ const char *frame_broken(const struct pkt *p, enum sl_drop r, uint32_t len);
 /* Whether two parses of the same bytes, in buffers cut differently, agree. NULL, or the field. */
 const char *frame_differ(const struct pkt *a, const struct pkt *b);
 
+/* Whether the short way made of a frame what the general one did. It may have found the checksum
+ * good, if it is. NULL, or what is wrong. */
+const char *frame_plain_wrong(const struct pkt *plain, const struct pkt *general);
+
 #endif

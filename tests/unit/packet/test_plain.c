@@ -16,6 +16,8 @@ static const uint64_t offloads[] = {0, RTE_MBUF_F_RX_IP_CKSUM_GOOD, RTE_MBUF_F_R
 	RTE_MBUF_F_RX_L4_CKSUM_GOOD, RTE_MBUF_F_RX_L4_CKSUM_BAD,
 	RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_BAD};
 
+static unsigned int sums_known; /* plain frames of which the checksum is known to be good */
+
 /* True when the frame is plain. In a buffer of its own, so that a sanitizer sees a byte too far. */
 static bool
 compare(const uint8_t *frame, uint32_t len, uint64_t ol_flags)
@@ -34,7 +36,8 @@ compare(const uint8_t *frame, uint32_t len, uint64_t ol_flags)
 	is_plain = parse_plain(&plain, &m);
 	if (is_plain) {
 		assert_int_equal(parse_frame(&general, &m), SL_DROP_NONE);
-		assert_memory_equal(&plain, &general, sizeof(plain));
+		assert_null(frame_plain_wrong(&plain, &general));
+		sums_known += (plain.flags & PKT_CSUM_GOOD) != 0;
 	} else {
 		assert_memory_equal(&plain, &untouched, sizeof(plain));
 	}
@@ -66,6 +69,7 @@ test_what_is_plain(void **state)
 	struct frame f;
 	(void)state;
 
+	sums_known = 0;
 	for (i = 0; i < RTE_DIM(tags) * 8; i++) {
 		for (payload = 0; payload < 40; payload++) {
 			frame_start(&f, tags[i >> 3]);
@@ -84,6 +88,7 @@ test_what_is_plain(void **state)
 			assert_true(compare(f.b, RTE_MAX(f.len, 60u), 0));
 		}
 	}
+	assert_int_equal(sums_known, RTE_DIM(tags) * 8 * 40);
 }
 
 /* Frames cut at each length, and with bytes changed at random in their headers. */
