@@ -315,8 +315,11 @@ settle(struct worker *w, struct pkt *p, enum ct_verdict v, struct sl_now now)
 {
 	unsigned int turns;
 
-	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++)
+	for (turns = 0; turns < 4 && (v == CT_LOST || v == CT_MISS); turns++) {
+		if (v == CT_MISS && unlikely(p->zone_set == PKT_ZONE_ANSWER))
+			datapath_zones_back(w, p);
 		v = v == CT_LOST ? track_known(w, p, now) : datapath_admit(w, p);
+	}
 	if (likely(v == CT_OK))
 		return;
 	if (unlikely(v == CT_LOST || v == CT_MISS))

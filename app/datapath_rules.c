@@ -81,11 +81,27 @@ datapath_lookup_zones(struct worker *w, struct pkt *p)
 		return;
 	p->tuple.zone = p->zone_reply;
 	ct_lookup_bulk(w->ct, p, 1);
-	if (p->ct != NULL && p->ct_dir == CT_REPLY)
+	if (p->ct != NULL && p->ct_dir == CT_REPLY) {
+		p->zone_reply = zone;
+		p->zone_set = PKT_ZONE_ANSWER;
 		return;
+	}
 	p->ct = NULL;
 	p->tuple.zone = zone;
 	p->hash = hash;
+	p->ct_reply_hash = 0;
+}
+
+void
+datapath_zones_back(struct worker *w, struct pkt *p)
+{
+	uint16_t zone = p->zone_reply;
+
+	p->zone_reply = p->tuple.zone;
+	p->tuple.zone = zone;
+	p->zone_set = PKT_ZONE_SET;
+	p->ct = NULL;
+	p->hash = ct_tuple_hash(w->ct, &p->tuple);
 	p->ct_reply_hash = 0;
 }
 

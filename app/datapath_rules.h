@@ -42,6 +42,10 @@ void datapath_raw(struct worker *w, unsigned int n);
  * of the burst: p->ct and ct_dir are right then. */
 void datapath_lookup_zones(struct worker *w, struct pkt *p);
 
+/* What a packet was found to be an answer of is not what it belongs to (PKT_ZONE_ANSWER): it is to
+ * be looked up and admitted in its own zone. */
+void datapath_zones_back(struct worker *w, struct pkt *p);
+
 /* The forward chain for a packet that has not just opened a connection; it may be dropped. */
 void datapath_filter(struct worker *w, struct pkt *p);
 

@@ -90,7 +90,7 @@ struct pkt {
 	union {
 		uint32_t frag_id; /* PKT_FRAGMENT: host order; late: in network order */
 		struct {          /* no PKT_FRAGMENT */
-			bool zone_set;       /* a rule of raw chose tuple.zone and: */
+			uint8_t zone_set;    /* 0, or PKT_ZONE_…: raw chose tuple.zone and: */
 			uint16_t zone_reply; /* zone of the answers' tuple */
 		};
 	};
@@ -109,6 +109,10 @@ struct pkt {
 	uint32_t mark;         /* nft's meta mark */
 	uint32_t ct_verdict;   /* with rules: what the entry kept when it was tracked, or CT_OLD */
 } __rte_cache_aligned;
+
+/* pkt.zone_set */
+#define PKT_ZONE_SET    1
+#define PKT_ZONE_ANSWER 2 /* found as an answer: tuple.zone and zone_reply have changed places */
 
 /* pkt.late: what a frame gets as it leaves */
 #define PKT_LATE_HEADER  0x01 /* a header of the other IP version, that of the tuple */

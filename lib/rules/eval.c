@@ -210,7 +210,7 @@ set_zone(struct rules_packet *k, const struct rule_zone_set *z)
 	if (p->zone_set || (p->flags & (PKT_IP | PKT_ND)) != PKT_IP)
 		return;
 	k->state = RULE_STATE_NEW;
-	p->zone_set = true;
+	p->zone_set = PKT_ZONE_SET;
 	p->flags &= (uint16_t)~PKT_UNTRACKED;
 	p->zone_reply = z->dir == RULE_ZONE_ORIGINAL ? 0 : z->zone;
 	p->tuple.zone = z->dir == RULE_ZONE_REPLY ? 0 : z->zone;
