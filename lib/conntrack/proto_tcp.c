@@ -181,6 +181,17 @@ left(const struct ct_tcp *tcp, unsigned int dir)
 	       (tcp->last_dir == dir && (tcp->last_kind == TCP_FIN || tcp->last_kind == TCP_RST));
 }
 
+/* What has less than two minutes is left alone, as by the kernel, whose clock is coarser. */
+#define OVER_SOON_MS (2 * 60 * 1000 - 100)
+
+/* Whether it may be kept for long: what is not assured is not. */
+static bool
+lasts(const struct step *st)
+{
+	return st->e->status & CT_ASSURED &&
+	       sl_ms_left(st->e->deadline, st->ctx->now.ms) >= OVER_SOON_MS;
+}
+
 static enum ct_proto_verdict
 refuse_outside(struct step *st)
 {
@@ -189,7 +200,7 @@ refuse_outside(struct step *st)
 
 	if (rst || st->seg.kind == TCP_FIN) {
 		tcp->peer_flags[st->dir] |= CT_TCP_PEER_LEFT;
-		if (left(tcp, !st->dir))
+		if (left(tcp, !st->dir) && lasts(st))
 			shorten(st->e, st->ctx->knobs->tcp_timeout[CT_TCP_UNACK], st->ctx);
 	}
 	return invalid(st->p, rst ? SL_DROP_INV_TCP_RST : SL_DROP_INV_TCP_WINDOW);
