@@ -122,6 +122,7 @@ class Search:
         self.kernel, self.gateway = kernel, gateway
         self.scenarios = generate.scenarios(seed)
         self.scenarios_run = self.packets = 0
+        self.once = []  # faults that were not found again
         self.seen = collections.Counter()
 
     def batch(self, n=BATCH):
@@ -131,7 +132,17 @@ class Search:
         self.packets += sum(len(c.steps) for c in compared)
         found = faults(self.kernel, self.gateway, compared)
         self.seen.update(name for names, _ in found for name in names)
-        return next((fault for _, fault in found if fault is not None), None)
+        for fault in (fault for _, fault in found if fault is not None):
+            if self.again(fault):
+                return fault
+            self.once.append(fault)
+        return None
+
+    def again(self, fault):
+        """Whether it is more than what an earlier scenario has left to the kernel, such as an error
+        about a host that did not answer."""
+        compared = compare(self.kernel, self.gateway, [fault.scenario] * 3)
+        return any(f is not None for _, f in faults(self.kernel, self.gateway, compared))
 
     def report(self, comparison):
         """A fault as text: as it was found, and the least that has it, as a scenario."""
