@@ -72,7 +72,6 @@ judge_uncommon(struct pkt *p)
 static inline void
 judge(struct worker *w, struct pkt *p)
 {
-	p->tuple.scope = p->ns->id;
 	if (unlikely(p->reason != SL_DROP_NONE) && broken(p))
 		datapath_drop(w, p, p->reason);
 	else if (unlikely((p->flags & (PKT_IP | PKT_ND | PKT_ICMP_ERROR)) != PKT_IP))
@@ -82,6 +81,7 @@ judge(struct worker *w, struct pkt *p)
 void
 datapath_judge(struct worker *w, struct pkt *p)
 {
+	p->tuple.scope = p->ns->id;
 	judge(w, p);
 }
 

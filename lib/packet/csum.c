@@ -16,9 +16,6 @@ l4_off(const struct pkt *p)
 	return (uint32_t)(p->l4 - rte_pktmbuf_mtod(p->mbuf, const uint8_t *));
 }
 
-/* From here on rte_raw_cksum() is faster, which the compiler has vectorised. */
-#define SUM_SHORT 128u
-
 static inline uint64_t
 sum_short(const uint8_t *d, uint32_t n)
 {
@@ -33,7 +30,7 @@ sum_short(const uint8_t *d, uint32_t n)
 static inline uint64_t
 sum_bytes(const uint8_t *d, uint32_t n)
 {
-	return likely(n < SUM_SHORT) ? sum_short(d, n) : rte_raw_cksum(d, n);
+	return likely(n < CSUM_SHORT) ? sum_short(d, n) : rte_raw_cksum(d, n);
 }
 
 /*
@@ -189,7 +186,7 @@ csum_l4_good(const struct pkt *p)
 			return true;
 		len = rte_be_to_cpu_16(uh->dgram_len);
 	}
-	if (unlikely(p->mbuf->nb_segs != 1 || len >= SUM_SHORT))
+	if (unlikely(p->mbuf->nb_segs != 1 || len >= CSUM_SHORT))
 		return sum_good(p, len, len);
 	return csum_all_ones(csum_add(sum_pseudo(p, len), csum_words(p->l4, len)));
 }

@@ -5,9 +5,9 @@
  * of parse_frame() to the last byte (tests/unit/packet/test_plain.c compares them), but that the
  * transport checksum of a short packet is already found good; what is gained is that *p is written
  * once and in words, not cleared first and then filled field by field, and that the packet path,
- * which has this in its loop, need not ask what is known of a plain frame. A
- * frame of which anything is otherwise, a wrong length or sum included, is left to parse_frame(),
- * which finds out what it is.
+ * which has this in its loop, need not ask what is known of a plain frame. A frame of which
+ * anything is otherwise, a wrong length or sum of the IP header included, is left to
+ * parse_frame(), which finds out what it is.
  */
 #ifndef PARSE_PLAIN_H
 #define PARSE_PLAIN_H
@@ -34,9 +34,6 @@ struct plain {
 	uint8_t proto, tcp_flags;
 };
 
-/* Longer ones are left to csum_l4_good(), which is faster on them. */
-#define PLAIN_SUM_MAX 128u
-
 /* Four fields of 16 bits as they lie behind one another in *p; stored as one word. */
 static inline uint64_t
 plain_word(uint16_t a, uint16_t b, uint32_t c, uint32_t d)
@@ -54,7 +51,7 @@ plain_word(uint16_t a, uint16_t b, uint32_t c, uint32_t d)
 
 /*
  * What is known of the transport checksum: short packets are summed here, where their headers are
- * at hand. A sum that is wrong, or left out, is for csum_l4_good() to tell.
+ * at hand. Of others, and when a sum is wrong or left out, it is for csum_l4_good() to tell.
  */
 static __rte_always_inline uint16_t
 plain_sum(const struct plain *f, uint64_t addresses)
@@ -63,7 +60,7 @@ plain_sum(const struct plain *f, uint64_t addresses)
 
 	if (unlikely(f->m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK))
 		return parse_csum_flags(f->m->ol_flags);
-	if (f->sum_len >= PLAIN_SUM_MAX)
+	if (f->sum_len >= CSUM_SHORT)
 		return 0;
 	sum = csum_add(addresses, csum_pseudo(f->sum_len, f->proto));
 	sum = csum_add(sum, csum_words(f->ip + f->l3_len, f->sum_len));
