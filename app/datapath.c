@@ -234,12 +234,9 @@ verify_checksums(struct worker *w, struct pkt *p)
 static __rte_noinline void
 fetch_further(struct worker *w, const struct pkt *p, unsigned int n)
 {
-	for (; n > 0; n--, p++) {
-		if (p->rules != NULL && p->rules->n_counts > 0)
-			limits_ahead_finish(w, (unsigned int)(p - w->dp.pkt));
+	for (; n > 0; n--, p++)
 		if (ct_lookup_missed(p) && p->ns != NULL && translate_on(p->ns))
 			translate_ahead_finish(w, (unsigned int)(p - w->dp.pkt));
-	}
 }
 
 /* What limits and translation will need of the packets. */
@@ -247,10 +244,8 @@ static __rte_noinline void
 look_ahead(struct worker *w, const struct pkt *p, unsigned int n)
 {
 	for (; n > 0; n--, p++) {
-		if (p->rules != NULL && p->rules->n_counts > 0) {
-			limits_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
-			w->dp.counts = true;
-		}
+		if (p->rules != NULL && p->rules->n_counts > 0)
+			limits_ahead(w, (unsigned int)(p - w->dp.pkt));
 		if (ct_lookup_missed(p) && p->ns != NULL && translate_on(p->ns)) {
 			translate_ahead_begin(w, (unsigned int)(p - w->dp.pkt));
 			w->dp.opens = true;
@@ -460,7 +455,7 @@ verify_and_track(struct worker *w, unsigned int n, struct sl_now now)
 		due = verified + step > TRACK_LAG ? verified + step - TRACK_LAG : 0;
 		track_all(w, &p[tracked], due - tracked, now);
 		tracked = due;
-		if (unlikely(w->dp.counts || w->dp.opens))
+		if (unlikely(w->dp.opens))
 			fetch_further(w, &p[verified], step);
 	}
 	track_all(w, &p[tracked], n - tracked, now);
@@ -473,7 +468,7 @@ datapath_burst(
 	struct trace *trace = sl_rcu_dereference(&w->trace);
 
 	w->now = now;
-	w->dp.served = w->dp.raw = w->dp.counts = w->dp.opens = false;
+	w->dp.served = w->dp.raw = w->dp.opens = false;
 	w->dp.traced = w->dp.defers = trace != NULL;
 	w->dp.synproxy.marked = w->dp.translate = 0;
 	netns_counter_add(&w->stats.packets, n);

@@ -124,7 +124,7 @@ limits_ahead_new(void)
 }
 
 void
-limits_ahead_begin(struct worker *w, unsigned int i)
+limits_ahead(struct worker *w, unsigned int i)
 {
 	const struct pkt *p = &w->dp.pkt[i];
 	struct connlimit_thread *t = connlimit_thread(w->gw->limits, w->index);
@@ -136,17 +136,6 @@ limits_ahead_begin(struct worker *w, unsigned int i)
 			connlimit_prefetch(
 				t, p->rules->count[k], &p->tuple, &w->dp.ahead[i].of[k]);
 	}
-}
-
-void
-limits_ahead_finish(struct worker *w, unsigned int i)
-{
-	const struct pkt *p = &w->dp.pkt[i];
-	struct connlimit_thread *t = connlimit_thread(w->gw->limits, w->index);
-	unsigned int k;
-
-	for (k = 0; k < p->rules->n_counts; k++)
-		connlimit_prefetch_counter(t, &w->dp.ahead[i].of[k]);
 }
 
 /* What was begun for this packet and count; NULL: nothing. */

@@ -35,13 +35,10 @@ int limits_set_max(struct gateway *gw, uint32_t keys, struct sl_err *err);
 /* For worker.dp.ahead; freed with free(). NULL: no memory. */
 struct limits_ahead *limits_ahead_new(void);
 
-/*
- * Fetches ahead what limits_weigh() will touch of packet i of the burst, when that seems to open a
- * connection: begin after its lookup has matched, some packets before finish. For each packet whose
- * rules count (ruleset.n_counts), every burst.
- */
-void limits_ahead_begin(struct worker *w, unsigned int i);
-void limits_ahead_finish(struct worker *w, unsigned int i);
+/* Fetches ahead what limits_weigh() will touch of packet i of the burst, when that seems to open a
+ * connection: after its lookup has matched. For each packet whose rules count (ruleset.n_counts),
+ * every burst. */
+void limits_ahead(struct worker *w, unsigned int i);
 
 /* rules_ops.weigh; app: struct gateway. */
 enum rules_weight limits_weigh(

@@ -44,7 +44,6 @@ list_begin(struct call *c)
 		l->id = ns->id;
 		l->gen = ns->gen;
 	}
-	connlimit_walk_start(c->gw->limits, &l->walk);
 	return 0;
 }
 

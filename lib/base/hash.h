@@ -33,6 +33,7 @@ enum sl_hash_backend { SL_HASH_AUTO, SL_HASH_AES, SL_HASH_SIPHASH };
 
 struct sl_hasher {
 	uint8_t key[96] __attribute__((aligned(16)));
+	uint64_t (*word)(const struct sl_hasher *h, uint64_t w);
 	uint64_t (*one)(const struct sl_hasher *h, const void *data);
 	uint64_t (*ends)(const struct sl_hasher *h, const void *data);
 	void (*ends_bulk)(const struct sl_hasher *h, const void *first, size_t stride,
@@ -45,6 +46,13 @@ struct sl_hasher {
  * Returns 0, -ENOTSUP when SL_HASH_AES is asked for and the CPU lacks it, or -errno of getrandom().
  */
 int sl_hasher_init(struct sl_hasher *h, enum sl_hash_backend want, uint64_t seed);
+
+/* The hash of 8 bytes; it has nothing to do with that of as many bytes among others. */
+static inline uint64_t
+sl_hash_word(const struct sl_hasher *h, uint64_t w)
+{
+	return h->word(h, w);
+}
 
 /* The hash of the SL_HASH_LEN bytes at data; no alignment needed. */
 static inline uint64_t

@@ -16,16 +16,18 @@ no_memory(struct sl_err *err)
 	return sl_refuse(err, ENOMEM, "out of memory");
 }
 
+/* Besides one for each bucket. With a bucket for two keys, as many as this are enough for keys of
+ * two cells each; those of one need a tenth. */
 static uint32_t
-pool_limit(const struct connlimit *cl, uint32_t keys)
+more_lines(const struct connlimit *cl, uint32_t keys)
 {
-	return 1 + keys + cl->n_threads * SL_IDS_CACHE;
+	return 1 + keys - keys / 4 + CONNLIMIT_BUCKETS_MIN + cl->n_threads * SL_IDS_CACHE;
 }
 
 int
 connlimit_set_max(struct connlimit *cl, uint32_t keys, struct sl_err *err)
 {
-	uint32_t limit = pool_limit(cl, keys), buckets;
+	uint32_t lines = more_lines(cl, keys), buckets;
 	int ret;
 
 	if (keys == 0 || keys > CONNLIMIT_KEYS_MAX)
@@ -33,38 +35,37 @@ connlimit_set_max(struct connlimit *cl, uint32_t keys, struct sl_err *err)
 			keys, CONNLIMIT_KEYS_MAX);
 	if (keys <= cl->max)
 		return 0;
-	buckets = RTE_MAX(rte_align32pow2(keys) / CONNLIMIT_PER_BUCKET, CONNLIMIT_BUCKETS_MIN);
-	ret = sl_region_grow(&cl->pool_region, (size_t)limit * sizeof(struct counter), err);
+	buckets = RTE_MAX(rte_align32pow2(keys) / 2, CONNLIMIT_BUCKETS_MIN);
+	ret = sl_region_grow(&cl->bucket_region, (size_t)buckets * sizeof(struct line), err);
 	if (ret == 0)
-		ret = sl_region_grow(&cl->ids.region, (size_t)limit * sizeof(uint32_t), err);
+		ret = sl_region_grow(&cl->more_region, (size_t)lines * sizeof(struct line), err);
 	if (ret == 0)
-		ret = sl_region_grow(&cl->bucket_region, (size_t)buckets * sizeof(struct bucket),
-			err);
+		ret = sl_region_grow(&cl->ids.region, (size_t)lines * sizeof(uint32_t), err);
 	if (ret < 0)
 		return ret;
 	sl_lock(&cl->ids.lock);
-	cl->ids.limit = limit;
+	cl->ids.limit = lines;
 	sl_unlock(&cl->ids.lock);
 	__atomic_store_n(&cl->buckets_present, buckets, __ATOMIC_RELEASE);
-	cl->max = keys;
+	__atomic_store_n(&cl->max, keys, __ATOMIC_RELEASE);
 	return 0;
 }
 
 static int
 reserve(struct connlimit *cl, struct sl_err *err)
 {
-	uint32_t limit = pool_limit(cl, CONNLIMIT_KEYS_MAX);
+	uint32_t lines = more_lines(cl, CONNLIMIT_KEYS_MAX);
 	int ret;
 
-	ret = sl_region_reserve(&cl->pool_region, (size_t)limit * sizeof(struct counter), err);
+	ret = sl_region_reserve(
+		&cl->bucket_region, (size_t)CONNLIMIT_KEYS_MAX / 2 * sizeof(struct line), err);
 	if (ret == 0)
-		ret = sl_region_reserve(&cl->bucket_region,
-			(size_t)CONNLIMIT_KEYS_MAX / CONNLIMIT_PER_BUCKET * sizeof(struct bucket),
-			err);
+		ret = sl_region_reserve(
+			&cl->more_region, (size_t)lines * sizeof(struct line), err);
 	if (ret == 0)
-		ret = sl_ids_init(&cl->ids, limit, err);
-	cl->pool = (struct counter *)(void *)cl->pool_region.base;
-	cl->bucket = (struct bucket *)(void *)cl->bucket_region.base;
+		ret = sl_ids_init(&cl->ids, lines, err);
+	cl->bucket = (struct line *)(void *)cl->bucket_region.base;
+	cl->more = (struct line *)(void *)cl->more_region.base;
 	return ret;
 }
 
@@ -124,10 +125,9 @@ connlimit_destroy(struct connlimit *cl)
 	for (i = 0; cl->thread != NULL && i < cl->n_threads; i++)
 		free(cl->thread[i]);
 	free(cl->thread);
-	free(cl->count);
-	free(cl->count_gen);
+	free(cl->slot);
 	sl_ids_fini(&cl->ids);
-	sl_region_release(&cl->pool_region);
+	sl_region_release(&cl->more_region);
 	sl_region_release(&cl->bucket_region);
 	free(cl);
 }
@@ -197,29 +197,66 @@ connlimit_mask(const struct connlimit_key *by, struct tuple_addr *mask)
 	return true;
 }
 
-/* An id that no count has; the array doubles when there is none. */
-static int
-take_id(struct connlimit *cl, uint32_t *id)
+/* Takes out what is there no more. */
+static void
+close_gaps(struct connlimit *cl)
 {
-	uint32_t n = RTE_MAX(cl->n_counts * 2, 64u), *gen;
-	struct connlimit_count **count;
+	uint32_t i, n = 0;
 
-	for (*id = 0; *id < cl->n_counts; ++*id) {
-		if (cl->count[*id] == NULL)
-			return 0;
+	for (i = 0; i < cl->n_slots; i++)
+		if (cl->slot[i].last != NULL)
+			cl->slot[n++] = cl->slot[i];
+	cl->n_slots = n;
+}
+
+/* A slot at the end, with an id that no count has had. */
+static struct count_slot *
+new_slot(struct connlimit *cl, struct sl_err *err)
+{
+	uint32_t n = RTE_MAX(cl->slots_room * 2, 64u);
+	struct count_slot *slot;
+
+	if (cl->last_id == COUNT_ID_MAX) {
+		sl_refuse(err, ENOSPC, "as many limits were made since the start as can be");
+		return NULL;
 	}
-	count = realloc(cl->count, n * sizeof(struct connlimit_count *));
-	if (count == NULL)
-		return -ENOMEM;
-	cl->count = count;
-	gen = realloc(cl->count_gen, n * sizeof(*gen));
-	if (gen == NULL)
-		return -ENOMEM;
-	cl->count_gen = gen;
-	memset(&count[cl->n_counts], 0, (n - cl->n_counts) * sizeof(struct connlimit_count *));
-	memset(&gen[cl->n_counts], 0, (n - cl->n_counts) * sizeof(*gen));
-	cl->n_counts = n;
-	return 0;
+	if (cl->n_slots == cl->slots_room && cl->n_counts <= cl->n_slots / 2)
+		close_gaps(cl);
+	if (cl->n_slots == cl->slots_room) {
+		slot = realloc(cl->slot, n * sizeof(*slot));
+		if (slot == NULL) {
+			no_memory(err);
+			return NULL;
+		}
+		cl->slot = slot;
+		cl->slots_room = n;
+	}
+	slot = &cl->slot[cl->n_slots++];
+	*slot = (struct count_slot){.id = ++cl->last_id};
+	return slot;
+}
+
+/* The first with this id or a later one; n_slots: there is none. */
+static uint32_t
+slot_from(const struct connlimit *cl, uint32_t id)
+{
+	uint32_t lo = 0, n = cl->n_slots, mid;
+
+	while (lo < n) {
+		mid = lo + (n - lo) / 2;
+		if (cl->slot[mid].id < id)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return lo;
+}
+
+/* Of a count that there is. */
+static struct count_slot *
+slot_of(const struct connlimit *cl, const struct connlimit_count *c)
+{
+	return &cl->slot[slot_from(cl, c->id)];
 }
 
 void
@@ -234,6 +271,7 @@ connlimit_count_create(struct connlimit *cl, const struct connlimit_count_config
 	struct connlimit_count **out, struct sl_err *err)
 {
 	struct connlimit_count *c = calloc(1, sizeof(*c));
+	struct count_slot *slot;
 	int ret = -EINVAL;
 
 	if (c == NULL)
@@ -243,16 +281,19 @@ connlimit_count_create(struct connlimit *cl, const struct connlimit_count_config
 			config->by.prefix);
 		goto undo;
 	}
-	ret = take_id(cl, &c->id);
-	if (ret < 0) {
-		no_memory(err);
+	slot = new_slot(cl, err);
+	if (slot == NULL) {
+		ret = -ENOMEM;
 		goto undo;
 	}
-	c->gen = ++cl->count_gen[c->id];
+	c->id = slot->id;
+	c->wide = config->by.family == TUPLE_IPV6;
+	c->word = (uint64_t)c->id << 32;
 	c->ns = config->ns;
 	c->by = config->by;
 	connlimit_count_change(c, config);
-	cl->count[c->id] = c;
+	slot->last = c;
+	cl->n_counts++;
 	*out = c;
 	return 0;
 undo:
@@ -266,13 +307,15 @@ connlimit_count_share(struct connlimit *cl, struct connlimit_count *from,
 	struct sl_err *err)
 {
 	struct connlimit_count *c = malloc(sizeof(*c));
+	struct count_slot *slot;
 
 	if (c == NULL)
 		return no_memory(err);
 	*c = *from;
 	connlimit_count_change(c, config);
-	c->next = cl->count[c->id];
-	cl->count[c->id] = c;
+	slot = slot_of(cl, c);
+	c->next = slot->last;
+	slot->last = c;
 	*out = c;
 	return 0;
 }
@@ -280,11 +323,14 @@ connlimit_count_share(struct connlimit *cl, struct connlimit_count *from,
 void
 connlimit_count_free(struct connlimit *cl, struct connlimit_count *c)
 {
-	struct connlimit_count **at = &cl->count[c->id];
+	struct count_slot *slot = slot_of(cl, c);
+	struct connlimit_count **at = &slot->last;
 
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
+	if (slot->last == NULL)
+		cl->n_counts--;
 	free(c);
 }
 
@@ -310,7 +356,7 @@ connlimit_memory(const struct connlimit *cl, struct connlimit_memory *out)
 	for (i = 0; i < cl->n_threads; i++)
 		keys += __atomic_load_n(&cl->thread[i]->keys, __ATOMIC_RELAXED);
 	*out = (struct connlimit_memory){
-		.present = cl->pool_region.present + cl->bucket_region.present +
+		.present = cl->bucket_region.present + cl->more_region.present +
 			   cl->ids.region.present,
 		.keys_max = cl->max,
 		.keys = keys > 0 ? (uint32_t)keys : 0,
@@ -318,44 +364,37 @@ connlimit_memory(const struct connlimit *cl, struct connlimit_memory *out)
 	};
 }
 
-void
-connlimit_walk_start(const struct connlimit *cl, struct connlimit_walk *w)
-{
-	w->next = 1;
-	w->end = __atomic_load_n(&cl->ids.high_water, __ATOMIC_ACQUIRE);
-}
-
-/* The count of a counter; NULL when it is no more. */
 static const struct connlimit_count *
-count_of(const struct connlimit *cl, const struct counter_key *key)
+count_of(const struct connlimit *cl, uint32_t id)
 {
-	const struct connlimit_count *c =
-		key->count_id < cl->n_counts ? cl->count[key->count_id] : NULL;
+	uint32_t i = slot_from(cl, id);
 
-	return c != NULL && c->gen == key->count_gen ? c : NULL;
+	return i < cl->n_slots && cl->slot[i].id == id ? cl->slot[i].last : NULL;
 }
 
 bool
 connlimit_walk_slice(struct connlimit *cl, struct connlimit_walk *w, const struct netns *ns,
 	unsigned int budget, bool (*visit)(const struct connlimit_view *v, void *arg), void *arg)
 {
+	struct counter found[CHARGE_IDS];
 	const struct connlimit_count *c;
 	struct connlimit_view v;
-	struct counter copy;
+	unsigned int i, n;
+	bool more = true;
 	uint64_t limit;
 
-	for (; w->next < w->end && budget > 0; budget--) {
-		if (!connlimit_read(cl, w->next++, &copy))
-			continue;
-		c = count_of(cl, &copy.key);
-		if (c == NULL || (ns != NULL && c->ns != ns))
-			continue;
-		limit = __atomic_load_n(&c->limit, __ATOMIC_RELAXED);
-		v = (struct connlimit_view){.ns = c->ns, .by = c->by, .addr = copy.key.addr,
-			.count = copy.count, .limit = (uint32_t)(limit >> 1), .over = limit & 1,
-			.refused = copy.refused, .rule = c->rule};
-		if (!visit(&v, arg))
-			break;
+	for (; w->next < CONNLIMIT_WALK_END && budget > 0 && more; budget--) {
+		n = connlimit_read(cl, &w->next, found);
+		for (i = 0; i < n; i++) {
+			c = count_of(cl, found[i].id);
+			if (c == NULL || (ns != NULL && c->ns != ns))
+				continue;
+			limit = __atomic_load_n(&c->limit, __ATOMIC_RELAXED);
+			v = (struct connlimit_view){.ns = c->ns, .by = c->by, .addr = found[i].addr,
+				.count = found[i].count, .limit = (uint32_t)(limit >> 1),
+				.over = limit & 1, .refused = found[i].refused, .rule = c->rule};
+			more &= visit(&v, arg);
+		}
 	}
-	return w->next < w->end;
+	return w->next < CONNLIMIT_WALK_END;
 }

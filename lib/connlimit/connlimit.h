@@ -109,17 +109,17 @@ enum connlimit_verdict {
 };
 
 /*
- * What a later connlimit_weigh() of a count and a tuple will touch, fetched ahead in two steps,
- * some packets apart, and what was computed for it. It is a hint: used if it fits. All zero: none.
+ * Fetches ahead what a later connlimit_weigh() of a count and a tuple will touch, and notes what
+ * was computed for it. It is a hint: used if it fits. All zero: none.
  */
 struct connlimit_ahead {
 	const struct connlimit_count *count;
-	struct tuple_addr addr; /* masked */
+	uint64_t word;
+	struct tuple_addr addr; /* of IPv6, masked */
 	uint32_t hash;
 };
 void connlimit_prefetch(struct connlimit_thread *t, const struct connlimit_count *c,
 	const struct tuple *seen, struct connlimit_ahead *out);
-void connlimit_prefetch_counter(struct connlimit_thread *t, const struct connlimit_ahead *a);
 
 /*
  * Weighs a connection: charges it to the count's key of `seen`, which is the tuple that the rule
@@ -177,12 +177,13 @@ struct connlimit_view {
 	uint64_t rule;
 };
 struct connlimit_walk {
-	uint32_t next, end;
+	uint64_t next; /* 0 at first */
 };
-void connlimit_walk_start(const struct connlimit *cl, struct connlimit_walk *w);
+#define CONNLIMIT_WALK_END (UINT64_C(1) << 32)
 
-/* At most `budget` counters; `ns` NULL: of all namespaces. The visitor returns false to stop early.
- * True while there is more to walk. */
+/* At most `budget` buckets, of some counters each; `ns` NULL: of all namespaces. The visitor
+ * returns false to stop when those of the bucket have been visited. True while there is more to
+ * walk. */
 bool connlimit_walk_slice(struct connlimit *cl, struct connlimit_walk *w, const struct netns *ns,
 	unsigned int budget, bool (*visit)(const struct connlimit_view *v, void *arg), void *arg);
 

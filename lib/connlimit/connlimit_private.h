@@ -11,79 +11,73 @@
 #include "lock.h"
 #include "mem.h"
 
-/* All bytes count and there is no padding. The family is the count's. */
-struct counter_key {
-	uint32_t ns_id, ns_gen;
-	uint32_t count_id, count_gen;
-	struct tuple_addr addr; /* masked */
+/*
+ * A counter is a cell: its key is the count's id << 32 | the masked address, as it is in the
+ * packet. One of IPv6 is KEY_WIDE | id << 32 | its hash, and the next cell is the address.
+ */
+#define KEY_WIDE     (UINT64_C(1) << 63)
+#define COUNT_ID_MAX ((1u << 31) - 1)
+
+struct cell {
+	uint64_t key; /* 0: free */
+	uint32_t count;
+	uint32_t refused; /* low bits */
 };
 
-_Static_assert(sizeof(struct counter_key) == 32, "a key has no padding");
+_Static_assert(sizeof(struct cell) == sizeof(struct tuple_addr), "an address fits in a cell");
 
-/*
- * How many connections of one key are live. In use while count > 0, and then in the chain of its
- * bucket; all is guarded by the bucket's lock, but for `hash`, which is constant while in use, so
- * that whoever has a charge finds the bucket from the counter.
- */
-struct counter {
-	struct counter_key key;
-	uint32_t next; /* in the bucket's chain; 0: end */
-	uint32_t hash;
-	uint32_t count;
-	uint32_t gen; /* uses of this index: part of it is in each charge */
-	uint64_t refused;
-	uint64_t unused;
+/* A line of a bucket: cells in use are at its front. All is guarded by the lock of the first. */
+#define LINE_CELLS 3u
+
+struct line {
+	struct sl_lock lock;
+	uint8_t n; /* cells in use */
+	uint16_t refused_high[LINE_CELLS];
+	uint32_t more; /* next line of the bucket; 0: end */
+	uint8_t id[LINE_CELLS]; /* not that of another counter of the bucket; 0: begins none */
+	uint8_t unused;
+	struct cell cell[LINE_CELLS];
 } __rte_cache_aligned;
 
-_Static_assert(sizeof(struct counter) == RTE_CACHE_LINE_SIZE, "a counter is a cache line");
+_Static_assert(sizeof(struct line) == RTE_CACHE_LINE_SIZE, "a line is a cache line");
 
-/* A charge: index of the counter << 7 | its generation's low bits. 0: none, as index 0 is not
- * used. */
-#define CHARGE_GEN_BITS 7u
-#define CHARGE_GEN_MASK ((1u << CHARGE_GEN_BITS) - 1)
-_Static_assert(CONNLIMIT_KEYS_MAX <= 1u << (32 - CHARGE_GEN_BITS), "an index fits in a charge");
+/* A charge: id of the cell << 24 | the bits of the hash that buckets are chosen by. 0: none. */
+#define CHARGE_HASH_BITS 24u
+#define CHARGE_HASH_MASK ((1u << CHARGE_HASH_BITS) - 1)
+#define CHARGE_IDS       255u
 
 #define CONNLIMIT_BUCKETS_MIN 1024u
-#define CONNLIMIT_PER_BUCKET  4u /* counters, that the table is made for */
+#define CELLS_PER_TWO_BUCKETS 3 /* that the table is made for */
+_Static_assert(CONNLIMIT_KEYS_MAX / 2 <= 1u << CHARGE_HASH_BITS, "any bucket is in a charge");
 
-#define EXPECTED_MAX 64u /* new keys that are fetched ahead for */
-
-/*
- * The counters of a bucket, by tags of their hashes, so that only the one that is looked for has to
- * be fetched; all is guarded by the lock, and read without it for prefetching alone. What does not
- * fit is in a chain. Slots in use are at the front, and all are when there is a chain.
- */
-#define BUCKET_SLOTS 9u
-
-struct bucket {
-	struct sl_lock lock;
-	uint8_t n; /* slots in use */
-	uint16_t tag[BUCKET_SLOTS];
-	uint32_t ref[BUCKET_SLOTS];
-	uint32_t chain; /* by counter.next; 0: end */
-} __rte_cache_aligned;
-
-_Static_assert(sizeof(struct bucket) == RTE_CACHE_LINE_SIZE, "a bucket is a cache line");
+#define CREDIT_MAX 16u /* keys that are taken before the sums over all threads are looked at */
 
 struct connlimit_thread {
 	struct connlimit *cl;
 	unsigned int index;
+	uint32_t credit;
+	bool grow; /* the table is to be */
 	int64_t keys; /* taken less given back here: only the sum of all has meaning */
-	uint32_t expected; /* new counters that were fetched ahead since one was last taken */
+	int64_t wide; /* of these, with two cells */
 	struct connlimit_stats stats;
 	struct sl_ids_cache ids;
 } __rte_cache_aligned;
 
-/* Keys of one namespace, by thread. */
+/* Of one namespace and thread. */
+struct connlimit_part {
+	int64_t keys;
+	uint32_t credit;
+} __rte_cache_aligned;
+
 struct connlimit_netns {
 	unsigned int threads;
-	struct {
-		int64_t keys;
-	} __rte_cache_aligned part[];
+	struct connlimit_part part[];
 };
 
 struct connlimit_count {
-	uint32_t id, gen;             /* the same of those that share */
+	uint32_t id; /* the same of those that share, and never again that of others */
+	bool wide;
+	uint64_t word;                /* of its keys */
 	struct connlimit_count *next; /* made before it, that it shares with; control only */
 	const struct netns *ns;
 	struct connlimit_key by;
@@ -92,36 +86,47 @@ struct connlimit_count {
 	uint64_t rule;
 };
 
+/* Of those with one id, the last made; NULL: there is none any more. */
+struct count_slot {
+	uint32_t id;
+	struct connlimit_count *last;
+};
+
 struct connlimit {
 	/* constant after creation, or changed seldom */
 	struct sl_hasher hasher;
-	struct counter *pool;
-	struct bucket *bucket;
+	struct line *bucket, *more;
 	struct connlimit_thread **thread;
 	unsigned int n_threads;
-	uint32_t max;
-	uint32_t buckets_present; /* how far the table may grow: 2^n, atomic */
-	struct sl_region pool_region, bucket_region;
-	/* control only: counts by id, the last made of those that share */
-	struct connlimit_count **count;
-	uint32_t *count_gen;
-	uint32_t n_counts;
+	uint32_t max;             /* atomic, as the next */
+	uint32_t buckets_present; /* how far the table may grow: 2^n */
+	struct sl_region bucket_region, more_region;
+	/* control only: in the order of ids */
+	struct count_slot *slot;
+	uint32_t n_slots, slots_room, n_counts;
+	uint32_t last_id;
 
 	/* written by all threads, seldom */
 	uint64_t shape __rte_cache_aligned; /* see counter.c */
 	struct sl_lock grow_lock;
-	struct sl_ids ids __rte_cache_aligned;
+	struct sl_ids ids __rte_cache_aligned; /* of more[] */
 };
 
 /* ---- counter.c ---- */
 
-/* Splits one bucket, if there are more keys than the table is made for, and room for one more. */
-void connlimit_grow(struct connlimit *cl);
-
 uint32_t connlimit_buckets(const struct connlimit *cl);
 
-/* A copy of counter i if it is in use. */
-bool connlimit_read(struct connlimit *cl, uint32_t i, struct counter *out);
+/* A copy of a counter. */
+struct counter {
+	uint32_t id; /* of its count */
+	uint32_t count;
+	uint64_t refused;
+	struct tuple_addr addr;
+};
+
+/* Copies of all counters of a bucket; returns how many. *next is 0 at first, and when it is 2^32
+ * all buckets have been read, each counter exactly once that was there all the time. */
+unsigned int connlimit_read(struct connlimit *cl, uint64_t *next, struct counter out[CHARGE_IDS]);
 
 /* ---- connlimit.c ---- */
 

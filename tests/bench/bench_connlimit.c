@@ -125,8 +125,6 @@ look_up(struct thread *t)
 				t->cl, t->bed->count, &t->pkt[i].tuple, &t->ahead[i]);
 	}
 	more = ct_lookup_match(t->ct, t->pkt, BURST);
-	for (i = 0; i < BURST && t->cl != NULL; i++)
-		connlimit_prefetch_counter(t->cl, &t->ahead[i]);
 	if (more > 0)
 		ct_lookup_chains(t->ct, t->pkt, BURST);
 	for (i = 0; i < BURST; i++)

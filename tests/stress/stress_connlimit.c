@@ -228,11 +228,10 @@ control(uint64_t *rnd)
 	struct connlimit_count_config config = {.limit = (uint32_t)(next_random(rnd) % 1000)};
 	struct ct_thread *t = ct_thread(ct, n_workers);
 	struct ct_filter filter = {.match = one_in_eight, .match_arg = rnd};
-	struct connlimit_walk cw;
+	struct connlimit_walk cw = {0};
 	struct ct_walk w;
 	uint64_t killed = 0;
 
-	connlimit_walk_start(cl, &cw);
 	while (connlimit_walk_slice(cl, &cw, NULL, 1000, see, NULL))
 		;
 	connlimit_count_change(per_net, &config);

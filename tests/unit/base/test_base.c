@@ -50,6 +50,11 @@ test_hash_depends_on_every_byte_and_on_the_key(void **state)
 			/* A flipped bit flips about half of 64. */
 			assert_in_range(__builtin_popcountll(before ^ after), 10, 54);
 		}
+		assert_true(sl_hash_word(&a, 7) != sl_hash_word(&b, 7));
+		for (i = 0; i < 64; i++)
+			assert_in_range(__builtin_popcountll(sl_hash_word(&a, 7) ^
+						sl_hash_word(&a, 7 ^ UINT64_C(1) << i)),
+				10, 54);
 	}
 }
 
@@ -159,6 +164,8 @@ test_siphash_is_siphash(void **state)
 	for (i = 0; i < 16; i++)
 		h.key[i] = (uint8_t)i;
 	assert_true(sl_hash(&h, key) == UINT64_C(0xf935451de4f21df2));
+	assert_true(sl_hash_word(&h, UINT64_C(0x0706050403020100)) ==
+		    UINT64_C(0x93f5f5799a932462));
 	assert_int_equal(h.backend, SL_HASH_SIPHASH);
 }
 
