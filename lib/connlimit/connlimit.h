@@ -114,7 +114,8 @@ enum connlimit_verdict {
  */
 struct connlimit_ahead {
 	const struct connlimit_count *count;
-	uint64_t word;
+	uint64_t word, shape;
+	void *bucket;
 	struct tuple_addr addr; /* of IPv6, masked */
 	uint32_t hash;
 };

@@ -9,12 +9,12 @@ struct SL_CAPABILITY("bucket") held {
 	struct line *b;
 };
 
-static inline uint32_t
-bucket_index(uint64_t shape, uint32_t hash)
+static inline struct line *
+bucket_of(const struct connlimit *cl, uint64_t shape, uint32_t hash)
 {
 	uint32_t mask = (uint32_t)(shape >> 32), split = (uint32_t)shape, i = hash & mask;
 
-	return i < split ? hash & (mask << 1 | 1) : i;
+	return &cl->bucket[i < split ? hash & (mask << 1 | 1) : i];
 }
 
 static inline uint64_t
@@ -24,20 +24,28 @@ shape_now(const struct connlimit *cl)
 }
 
 /* Whoever finds the bucket divided tries the next: it can be, once for each bit of the hash. */
-static inline void
-lock_bucket(struct held *h, struct connlimit *cl, uint32_t hash) SL_ACQUIRE(h) SL_NO_ANALYSIS
+static __rte_noinline struct line *
+lock_again(const struct connlimit *cl, uint32_t hash, struct line *b) SL_NO_ANALYSIS
 {
-	uint32_t i = bucket_index(shape_now(cl), hash), again;
+	struct line *again;
 
-	for (;;) {
-		h->b = &cl->bucket[i];
-		sl_lock(&h->b->lock);
-		again = bucket_index(shape_now(cl), hash);
-		if (likely(again == i))
-			return;
-		sl_unlock(&h->b->lock);
-		i = again;
+	while ((again = bucket_of(cl, shape_now(cl), hash)) != b) {
+		sl_unlock(&b->lock);
+		b = again;
+		sl_lock(&b->lock);
 	}
+	return b;
+}
+
+/* The bucket of a hash; b is what it was when the table had this shape. */
+static inline void
+lock_bucket(struct held *h, const struct connlimit *cl, uint32_t hash, uint64_t shape,
+	struct line *b) SL_ACQUIRE(h) SL_NO_ANALYSIS
+{
+	sl_lock(&b->lock);
+	if (unlikely(shape_now(cl) != shape))
+		b = lock_again(cl, hash, b);
+	h->b = b;
 }
 
 static inline void
@@ -52,12 +60,6 @@ wide(uint64_t word)
 	return word & KEY_WIDE;
 }
 
-static inline unsigned int
-cells_of(uint64_t word)
-{
-	return wide(word) ? 2 : 1;
-}
-
 static inline uint32_t
 hash_narrow(const struct connlimit *cl, uint64_t word)
 {
@@ -70,37 +72,26 @@ more_of(const struct connlimit *cl, const struct line *l)
 	return likely(l->more == 0) ? NULL : &cl->more[l->more];
 }
 
-/* Behind the others; its cells are the caller's to fill. */
-static inline unsigned int
-append(struct line *l, uint8_t id, unsigned int cells)
+/* Whether the cell is the address of the counter before it. */
+static inline bool
+is_second(const struct line *l, unsigned int k)
 {
-	unsigned int k = l->n;
-
-	l->id[k] = id;
-	l->refused_high[k] = 0;
-	l->n += (uint8_t)cells;
-	return k;
+	return l->wide << 1 >> k & 1;
 }
 
-/* What is behind moves up. */
-static inline void
-cut(struct line *l, unsigned int k, unsigned int cells)
+/* Whether a counter that counts something begins in the cell. */
+static inline bool
+in_use(const struct line *l, unsigned int k)
 {
-	l->n -= (uint8_t)cells;
-	for (; unlikely(k < l->n); k++) {
-		l->cell[k] = l->cell[k + cells];
-		l->id[k] = l->id[k + cells];
-		l->refused_high[k] = l->refused_high[k + cells];
-	}
-	for (; k < l->n + cells; k++) {
-		l->cell[k].key = 0;
-		l->id[k] = 0;
-	}
+	return l->cell[k].count > 0 && !is_second(l, k);
 }
 
 /* ---- grow.c ---- */
 
-/* Takes the empty lines out of the chain, but for the first. */
+/* A line at the end of the chain, whose last is l; NULL: there is none to be had. */
+struct line *connlimit_add_line(struct connlimit_thread *t, struct line *l);
+
+/* Takes the lines at the end of the chain in which nothing is in use, but for the first. */
 void connlimit_drop_empty(struct connlimit_thread *t, struct line *l);
 
 /* Room for so many more cells in so many buckets; *keys_left (NULL is allowed): for so many more

@@ -19,32 +19,36 @@
 #define COUNT_ID_MAX ((1u << 31) - 1)
 
 struct cell {
-	uint64_t key; /* 0: free */
-	uint32_t count;
+	uint64_t key;
+	uint32_t count;   /* 0: free, whatever the key */
 	uint32_t refused; /* low bits */
 };
 
 _Static_assert(sizeof(struct cell) == sizeof(struct tuple_addr), "an address fits in a cell");
 
-/* A line of a bucket: cells in use are at its front. All is guarded by the lock of the first. */
+/* A line of a bucket. All is guarded by the lock of the first. */
 #define LINE_CELLS 3u
 
 struct line {
 	struct sl_lock lock;
-	uint8_t n; /* cells in use */
+	uint8_t wide; /* bit set for each counter of two cells */
 	uint16_t refused_high[LINE_CELLS];
 	uint32_t more; /* next line of the bucket; 0: end */
-	uint8_t id[LINE_CELLS]; /* not that of another counter of the bucket; 0: begins none */
-	uint8_t unused;
+	uint32_t unused;
 	struct cell cell[LINE_CELLS];
 } __rte_cache_aligned;
 
 _Static_assert(sizeof(struct line) == RTE_CACHE_LINE_SIZE, "a line is a cache line");
 
-/* A charge: id of the cell << 24 | the bits of the hash that buckets are chosen by. 0: none. */
+/*
+ * A charge: place << 24 | the bits of the hash that buckets are chosen by; 0: none. The place is
+ * 1 + the number of the cell in the bucket's chain of lines.
+ */
 #define CHARGE_HASH_BITS 24u
 #define CHARGE_HASH_MASK ((1u << CHARGE_HASH_BITS) - 1)
-#define CHARGE_IDS       255u
+#define CHAIN_LINES      85u
+#define CHAIN_CELLS      (CHAIN_LINES * LINE_CELLS)
+_Static_assert(CHAIN_CELLS < 1u << (32 - CHARGE_HASH_BITS), "any place is in a charge");
 
 #define CONNLIMIT_BUCKETS_MIN 1024u
 #define CELLS_PER_TWO_BUCKETS 3 /* that the table is made for */
@@ -126,7 +130,7 @@ struct counter {
 
 /* Copies of all counters of a bucket; returns how many. *next is 0 at first, and when it is 2^32
  * all buckets have been read, each counter exactly once that was there all the time. */
-unsigned int connlimit_read(struct connlimit *cl, uint64_t *next, struct counter out[CHARGE_IDS]);
+unsigned int connlimit_read(struct connlimit *cl, uint64_t *next, struct counter out[CHAIN_CELLS]);
 
 /* ---- connlimit.c ---- */
 

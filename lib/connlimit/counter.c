@@ -4,22 +4,29 @@
  * one line, and so does the end of one: nothing is found by pointers.
  *
  * A key (count and masked address) of IPv4 takes one cell of a line, one of IPv6 two. A counter is
- * there as long as it counts a connection; the last charge given back takes it out, so memory
- * follows the number of keys that have live connections, and nothing has to be collected.
+ * there as long as it counts a connection: with its last its cells are free, so memory follows the
+ * number of keys that have live connections, and nothing has to be collected. The key stays in a
+ * free cell until another takes it. A key is in one cell of its bucket at most, in use or free: a
+ * free cell is taken for a key only after all were asked whether they have it.
  *
- * A charge says where its counter is: the bits of the hash that choose a bucket, now or when
- * the table has grown, and a number that no other counter of the bucket has. So a charge is found
- * without its key. One that is not found is a fault, and noticed.
+ * A charge says where its counter is: the bits of the hash that choose a bucket, now or when the
+ * table has grown, and its place in the bucket, which a counter that counts never leaves, since one
+ * that moves to another bucket keeps it. So a charge is given back without a search, and two
+ * charges are the same only if their counters are. One whose counter counts nothing is a fault, and
+ * noticed.
  *
  * Locks: each bucket has its own, a leaf, in its first line; it guards its chain of lines. It may
  * be taken under an entry's lock. No thread holds two, but the one that splits a bucket, whose
- * second nobody else can know of yet.
+ * second nobody else can know of yet. A connection is weighed, charged and noted in its entry in
+ * one section, so a limit is never passed, and each charge is given back once, since the entry is
+ * its owner's alone, and given back are those that are noted.
  *
  * Size: the table grows by linear hashing (Litwin 1980), bucket by bucket, while there are more
  * cells than it is made for. Where keys come and go it stays as small as their number asks: a
  * larger one costs more misses of the TLB. `shape` is mask << 32 | split: buckets below split have
- * been divided and are told apart by one more bit of the hash. Who locks a bucket looks at the
- * shape once more: a bucket is only divided under its lock, so what the hash says then, holds.
+ * been divided and are told apart by one more bit of the hash. Who has locked a bucket looks at the
+ * shape once more: it never is again what it was, and a bucket is only divided under its lock, so
+ * what the hash says then, holds.
  */
 #include "connlimit_lines.h"
 
@@ -27,15 +34,20 @@
 
 #include "conntrack.h"
 
+#define RELEASE_AT_ONCE 32u /* whose lines are fetched together */
+
 /* A counter: its first cell. */
 struct place {
 	struct line *line;
-	unsigned int k;
+	struct cell *cell;
+	uint32_t number; /* of the charge */
 };
 
 /* What is looked for. */
 struct key {
 	uint64_t word; /* of the first cell */
+	uint64_t shape;
+	struct line *bucket; /* at this shape */
 	struct tuple_addr addr;
 	uint32_t hash;
 };
@@ -81,6 +93,8 @@ hash_key(const struct connlimit *cl, const struct connlimit_count *c, struct key
 		key->hash = hash_wide(cl, c->id, &key->addr);
 		key->word = KEY_WIDE | c->word | key->hash;
 	}
+	key->shape = shape_now(cl);
+	key->bucket = bucket_of(cl, key->shape, key->hash);
 }
 
 /* From what was computed ahead, if it is of this key. */
@@ -91,87 +105,129 @@ take_hash(const struct connlimit *cl, const struct connlimit_count *c,
 	if (likely(ahead != NULL && ahead->count == c) &&
 		likely(c->wide ? addr_equal(&ahead->addr, &key->addr)
 			       : ahead->word == key->word)) {
-		key->hash = ahead->hash;
 		key->word = ahead->word;
+		key->shape = ahead->shape;
+		key->bucket = ahead->bucket;
+		key->hash = ahead->hash;
 		return;
 	}
 	hash_key(cl, c, key);
 }
 
+/* ---- lines ---- */
+
+static inline unsigned int
+cell_of(const struct place *at)
+{
+	return (unsigned int)(at->cell - at->line->cell);
+}
+
 static inline bool
 holds(const struct line *l, unsigned int k, const struct key *key)
 {
-	return l->cell[k].key == key->word && l->id[k] != 0 &&
-	       (likely(!wide(key->word)) ||
+	if (likely(l->cell[k].key != key->word) || unlikely(is_second(l, k)))
+		return false;
+	return likely(!wide(key->word)) ||
+	       (k + 1 < LINE_CELLS && l->wide >> k & 1 &&
 		       memcmp(&l->cell[k + 1], &key->addr, sizeof(key->addr)) == 0);
 }
 
-/* ---- lines ---- */
+/* In the chain from line l on, whose first place is `number`. */
+static inline bool
+find_from(const struct connlimit *cl, struct line *l, uint32_t number, const struct key *key,
+	struct place *out)
+{
+	unsigned int k;
+
+	for (; l != NULL; l = more_of(cl, l), number += LINE_CELLS)
+		for (k = 0; k < LINE_CELLS; k++)
+			if (holds(l, k, key)) {
+				*out = (struct place){l, &l->cell[k], number + k};
+				return true;
+			}
+	return false;
+}
+
+static __rte_noinline bool
+find_further(const struct connlimit *cl, struct line *l, const struct key *key, struct place *out)
+{
+	return find_from(cl, more_of(cl, l), 1 + LINE_CELLS, key, out);
+}
 
 static inline bool
 find(const struct connlimit *cl, const struct held *h, const struct key *key,
 	struct place *out) SL_REQUIRES(h)
 {
-	struct line *l;
+	struct line *l = h->b;
 	unsigned int k;
 
-	for (l = h->b; l != NULL; l = more_of(cl, l)) {
-		for (k = 0; k < LINE_CELLS; k++)
-			if (holds(l, k, key)) {
-				*out = (struct place){l, k};
-				return true;
-			}
-	}
-	return false;
+	for (k = 0; k < LINE_CELLS; k++)
+		if (holds(l, k, key)) {
+			*out = (struct place){l, &l->cell[k], 1 + k};
+			return true;
+		}
+	return unlikely(l->more != 0) && find_further(cl, l, key, out);
+}
+
+/* A free cell of the line, or the first of two; LINE_CELLS: there is none. */
+static inline unsigned int
+free_cell(const struct line *l, bool two)
+{
+	unsigned int k;
+
+	for (k = 0; k < LINE_CELLS; k++)
+		if (l->cell[k].count == 0 && likely(!is_second(l, k)) &&
+			(likely(!two) || (k + 1 < LINE_CELLS && l->cell[k + 1].count == 0)))
+			return k;
+	return LINE_CELLS;
+}
+
+/* Where a counter may begin beyond the first line; false: nowhere. */
+static __rte_noinline bool
+room_further(struct connlimit_thread *t, struct line *l, bool two, struct place *out)
+{
+	uint32_t number = 1;
+	struct line *next;
+	unsigned int k;
+
+	do {
+		number += LINE_CELLS;
+		next = more_of(t->cl, l);
+		if (next == NULL && number <= CHAIN_CELLS)
+			next = connlimit_add_line(t, l);
+		if (next == NULL)
+			return false;
+		l = next;
+		k = free_cell(l, two);
+	} while (k == LINE_CELLS);
+	*out = (struct place){l, &l->cell[k], number + k};
+	return true;
 }
 
 static inline bool
-find_id(const struct connlimit *cl, struct line *l, uint8_t id, struct place *out)
+find_room(struct connlimit_thread *t, struct held *h, bool two, struct place *out) SL_REQUIRES(h)
 {
-	unsigned int k;
+	unsigned int k = free_cell(h->b, two);
 
-	for (; l != NULL; l = more_of(cl, l)) {
-		for (k = 0; k < LINE_CELLS; k++)
-			if (l->id[k] == id) {
-				*out = (struct place){l, k};
-				return true;
-			}
-	}
-	return false;
+	if (unlikely(k == LINE_CELLS))
+		return room_further(t, h->b, two, out);
+	*out = (struct place){h->b, &h->b->cell[k], 1 + k};
+	return true;
 }
 
-/* A number for a counter that is to come into the chain; 0: there is none left. */
-static inline uint8_t
-free_id(const struct connlimit *cl, struct line *first)
+/* Where a charge says; false: there is no such place. */
+static inline bool
+locate(const struct connlimit *cl, struct line *l, uint32_t charge, struct place *out)
 {
-	struct place at;
-	uint8_t id = 1;
+	uint32_t k = (charge >> CHARGE_HASH_BITS) - 1;
 
-	while (id != 0 && unlikely(find_id(cl, first, id, &at)))
-		id++;
-	return id;
-}
-
-/* A line of the chain with room for so many cells; NULL: there is none to be had. */
-static inline struct line *
-line_with_room(struct connlimit_thread *t, struct line *l, unsigned int cells)
-{
-	struct connlimit *cl = t->cl;
-	struct line *next;
-	uint32_t i;
-
-	for (; unlikely(l->n + cells > LINE_CELLS); l = next) {
-		next = more_of(cl, l);
-		if (next != NULL)
-			continue;
-		i = sl_ids_get(&cl->ids, &t->ids);
-		if (i == 0)
-			return NULL;
-		next = &cl->more[i];
-		memset(next, 0, sizeof(*next));
-		l->more = i;
+	for (; unlikely(k >= LINE_CELLS); k -= LINE_CELLS) {
+		l = more_of(cl, l);
+		if (l == NULL)
+			return false;
 	}
-	return l;
+	*out = (struct place){l, &l->cell[k], charge >> CHARGE_HASH_BITS};
+	return true;
 }
 
 /* ---- how many keys there may be ---- */
@@ -209,101 +265,134 @@ part_of(const struct connlimit_thread *t, struct netns *ns)
 
 /* Adds n to the numbers of keys that the thread answers for. */
 static inline void
-count_keys(struct connlimit_thread *t, struct connlimit_part *part, uint64_t word, int64_t n)
+count_keys(struct connlimit_thread *t, struct connlimit_part *part, bool two, int64_t n)
 {
 	netns_counter_add(&t->keys, n);
 	netns_counter_add(&part->keys, n);
-	if (unlikely(wide(word)))
+	if (unlikely(two))
 		netns_counter_add(&t->wide, n);
 }
 
 /* ---- charges ---- */
 
-/* A counter for a key that has none; false when the namespace may have no more, or nobody may. */
-static bool
-take(struct connlimit_thread *t, struct held *h, const struct key *key, struct netns *ns,
-	struct place *out) SL_REQUIRES(h)
+/* A counter for a key that has none, in the cell that it had if there is one; false when the
+ * namespace may have no more, or nobody may. */
+static inline bool
+begin(struct connlimit_thread *t, struct held *h, const struct key *key, struct netns *ns,
+	bool found, struct place *at) SL_REQUIRES(h)
 {
 	struct connlimit_part *part = part_of(t, ns);
-	unsigned int cells = cells_of(key->word), k;
-	uint8_t id = free_id(t->cl, h->b);
-	struct line *l;
+	bool two = wide(key->word);
 
-	if (unlikely(id == 0))
-		return false;
 	if (unlikely(part->credit == 0 || t->credit == 0) && !take_credit(t, ns, part))
 		return false;
-	l = line_with_room(t, h->b, cells);
-	if (unlikely(l == NULL))
+	if (!found && unlikely(!find_room(t, h, two, at)))
 		return false;
 	part->credit--;
 	t->credit--;
-	k = append(l, id, cells);
-	l->cell[k] = (struct cell){.key = key->word};
-	if (unlikely(cells == 2))
-		memcpy(&l->cell[k + 1], &key->addr, sizeof(key->addr));
-	count_keys(t, part, key->word, 1);
-	*out = (struct place){l, k};
+	*at->cell = (struct cell){.key = key->word};
+	at->line->refused_high[cell_of(at)] = 0;
+	if (unlikely(two)) {
+		at->line->wide |= (uint8_t)(1u << cell_of(at));
+		memcpy(at->cell + 1, &key->addr, sizeof(key->addr));
+	}
+	count_keys(t, part, two, 1);
 	return true;
 }
 
+/* Two cells, or some beyond the first line. */
+static __rte_noinline void
+clear(struct connlimit_thread *t, struct line *first, const struct place *at, bool two)
+{
+	if (two) {
+		at->line->wide &= (uint8_t)~(1u << cell_of(at));
+		memset(at->cell, 0, 2 * sizeof(*at->cell));
+	}
+	if (at->line != first)
+		connlimit_drop_empty(t, first);
+}
+
 /* The counter has no connection left. */
-static void
-give_back(struct connlimit_thread *t, struct held *h, const struct place *at,
+static inline void
+end(struct connlimit_thread *t, struct held *h, const struct place *at,
 	struct netns *ns) SL_REQUIRES(h)
 {
-	uint64_t word = at->line->cell[at->k].key;
+	bool two = unlikely(at->line->wide != 0) && at->line->wide >> cell_of(at) & 1;
 
-	cut(at->line, at->k, cells_of(word));
-	if (unlikely(at->line != h->b && at->line->n == 0))
-		connlimit_drop_empty(t, h->b);
-	count_keys(t, part_of(t, ns), word, -1);
+	count_keys(t, part_of(t, ns), two, -1);
+	if (unlikely(two || at->line != h->b))
+		clear(t, h->b, at, two);
 }
 
 static inline uint32_t
 charge_of(const struct place *at, uint32_t hash)
 {
-	return (uint32_t)at->line->id[at->k] << CHARGE_HASH_BITS | (hash & CHARGE_HASH_MASK);
+	return at->number << CHARGE_HASH_BITS | (hash & CHARGE_HASH_MASK);
 }
 
-/* Where a new charge goes; NULL when all are taken, or this one is there. */
-static uint32_t *
-charge_slot(struct ct_entry *e, uint32_t charge, bool *charged)
+static bool
+is_charged(const struct ct_entry *e, uint32_t charge)
 {
 	unsigned int k;
 
-	*charged = false;
-	for (k = 0; k < RTE_DIM(e->limit); k++) {
-		*charged = e->limit[k] == charge;
+	for (k = 0; k < RTE_DIM(e->limit); k++)
+		if (e->limit[k] == charge)
+			return true;
+	return false;
+}
+
+/* Where a new charge goes; NULL when all are taken. */
+static uint32_t *
+free_slot(struct ct_entry *e)
+{
+	unsigned int k;
+
+	for (k = 0; k < RTE_DIM(e->limit); k++)
 		if (e->limit[k] == 0)
 			return &e->limit[k];
-		if (*charged)
-			return NULL;
-	}
 	return NULL;
 }
 
-/* Charges the entry to the counter, if it is not yet. False when it has no room for it. */
-static inline bool
-charge(struct place *at, uint32_t hash, struct ct_entry *e)
-{
-	uint32_t charge = charge_of(at, hash), *slot = &e->limit[0];
-	bool charged = false;
+enum charged { CHARGED, NO_COUNTER, NO_SLOT };
 
-	if (unlikely(*slot != 0))
-		slot = charge_slot(e, charge, &charged);
-	if (likely(slot != NULL)) {
-		*slot = charge;
-		at->line->cell[at->k].count++;
+/* Charges the entry to the key's counter, if it is not yet. */
+static inline enum charged
+charge(struct connlimit_thread *t, struct held *h, const struct key *key, struct ct_entry *e,
+	struct place *at) SL_REQUIRES(h)
+{
+	bool found = find(t->cl, h, key, at);
+	uint32_t *slot = &e->limit[0];
+
+	if (unlikely(*slot != 0)) {
+		if (found && is_charged(e, charge_of(at, key->hash)))
+			return CHARGED;
+		slot = free_slot(e);
+		if (slot == NULL)
+			return NO_SLOT;
 	}
-	return slot != NULL || charged;
+	if ((!found || at->cell->count == 0) && unlikely(!begin(t, h, key, e->ns, found, at)))
+		return NO_COUNTER;
+	*slot = charge_of(at, key->hash);
+	at->cell->count++;
+	return CHARGED;
 }
 
 static void
 count_refusal(struct place *at)
 {
-	if (++at->line->cell[at->k].refused == 0)
-		at->line->refused_high[at->k]++;
+	if (++at->cell->refused == 0)
+		at->line->refused_high[cell_of(at)]++;
+}
+
+static __rte_noinline enum connlimit_verdict
+not_charged(struct connlimit_thread *t, enum charged why)
+{
+	if (why == NO_COUNTER) {
+		netns_counter_add(&t->stats.full, 1);
+		return CONNLIMIT_FULL;
+	}
+	netns_counter_add(&t->stats.many, 1);
+	return CONNLIMIT_MANY;
 }
 
 enum connlimit_verdict
@@ -312,103 +401,121 @@ connlimit_weigh(struct connlimit_thread *t, struct connlimit_count *c, const str
 {
 	struct connlimit *cl = t->cl;
 	uint64_t limit = __atomic_load_n(&c->limit, __ATOMIC_RELAXED);
+	enum charged charged;
+	bool above = false;
 	struct place at;
 	struct held h;
 	struct key key;
-	bool above, fits;
 
 	if (unlikely(c->by.family != 0 && c->by.family != seen->family))
 		return CONNLIMIT_NO_MATCH;
 	netns_counter_add(&t->stats.weighed, 1);
 	key_of(c, seen, &key);
 	take_hash(cl, c, ahead, &key);
-	lock_bucket(&h, cl, key.hash);
-	if (!find(cl, &h, &key, &at) && unlikely(!take(t, &h, &key, e->ns, &at))) {
-		unlock_bucket(&h);
-		netns_counter_add(&t->stats.full, 1);
-		return CONNLIMIT_FULL;
+	lock_bucket(&h, cl, key.hash, key.shape, key.bucket);
+	charged = charge(t, &h, &key, e, &at);
+	if (likely(charged == CHARGED)) {
+		above = at.cell->count > limit >> 1;
+		if (unlikely(above))
+			count_refusal(&at);
 	}
-	fits = charge(&at, key.hash, e);
-	above = at.line->cell[at.k].count > limit >> 1;
-	if (unlikely(above))
-		count_refusal(&at);
-	if (unlikely(!fits && at.line->cell[at.k].count == 0))
-		give_back(t, &h, &at, e->ns);
 	unlock_bucket(&h);
 	if (unlikely(t->grow)) {
 		t->grow = false;
 		connlimit_grow(t);
 	}
-	if (unlikely(!fits)) {
-		netns_counter_add(&t->stats.many, 1);
-		return CONNLIMIT_MANY;
-	}
+	if (unlikely(charged != CHARGED))
+		return not_charged(t, charged);
 	if (unlikely(above))
 		netns_counter_add(&t->stats.over, 1);
 	return above == (limit & 1) ? CONNLIMIT_MATCH : CONNLIMIT_NO_MATCH;
 }
 
-/* Charges are at the front, and go together. */
-#define EACH_CHARGE(e, k) (k) = 0; (k) < RTE_DIM((e)->limit) && (e)->limit[k] != 0; (k)++
-
+/* The charge was read of its bucket b, at this shape. */
 static inline void
-release_one(struct connlimit_thread *t, uint32_t charge, struct netns *ns)
+release_one(struct connlimit_thread *t, uint32_t charge, uint64_t shape, struct line *b,
+	struct netns *ns)
 {
 	struct place at;
 	struct held h;
 
-	lock_bucket(&h, t->cl, charge);
-	if (unlikely(!find_id(t->cl, h.b, (uint8_t)(charge >> CHARGE_HASH_BITS), &at)))
+	lock_bucket(&h, t->cl, charge, shape, b);
+	if (unlikely(!locate(t->cl, h.b, charge, &at) || at.cell->count == 0))
 		netns_counter_add(&t->stats.errors, 1);
-	else if (--at.line->cell[at.k].count == 0)
-		give_back(t, &h, &at, ns);
+	else if (--at.cell->count == 0)
+		end(t, &h, &at, ns);
 	unlock_bucket(&h);
+}
+
+/* Charges are at the front, and go together. */
+static inline void
+release_from(struct connlimit_thread *t, struct ct_entry *e, unsigned int k)
+{
+	uint64_t shape = shape_now(t->cl);
+
+	for (; k < RTE_DIM(e->limit) && e->limit[k] != 0; k++) {
+		release_one(t, e->limit[k], shape, bucket_of(t->cl, shape, e->limit[k]), e->ns);
+		e->limit[k] = 0;
+	}
 }
 
 void
 connlimit_release(struct connlimit_thread *t, struct ct_entry *e)
 {
-	unsigned int k;
-
-	for (EACH_CHARGE(e, k)) {
-		release_one(t, e->limit[k], e->ns);
-		e->limit[k] = 0;
-	}
+	release_from(t, e, 0);
 }
 
 void
 connlimit_prefetch(struct connlimit_thread *t, const struct connlimit_count *c,
 	const struct tuple *seen, struct connlimit_ahead *out)
 {
-	struct connlimit *cl = t->cl;
 	struct key key;
 
 	out->count = NULL;
 	if (c->by.family != 0 && c->by.family != seen->family)
 		return;
 	key_of(c, seen, &key);
-	hash_key(cl, c, &key);
+	hash_key(t->cl, c, &key);
 	out->count = c;
 	out->word = key.word;
+	out->shape = key.shape;
+	out->bucket = key.bucket;
 	out->hash = key.hash;
 	if (unlikely(c->wide))
 		out->addr = key.addr;
-	__builtin_prefetch(&cl->bucket[bucket_index(shape_now(cl), key.hash)], 1);
+	__builtin_prefetch(key.bucket, 1);
+}
+
+/* Their first charges together, what else there is one by one. */
+static inline void
+release_some(struct connlimit_thread *t, struct ct_entry *const e[], unsigned int n)
+{
+	struct line *b[RELEASE_AT_ONCE];
+	uint64_t shape = shape_now(t->cl);
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		b[i] = bucket_of(t->cl, shape, e[i]->limit[0]);
+		if (likely(e[i]->limit[0] != 0))
+			__builtin_prefetch(b[i], 1);
+	}
+	for (i = 0; i < n; i++) {
+		if (unlikely(e[i]->limit[0] == 0))
+			continue;
+		release_one(t, e[i]->limit[0], shape, b[i], e[i]->ns);
+		e[i]->limit[0] = 0;
+		if (unlikely(e[i]->limit[1] != 0))
+			release_from(t, e[i], 1);
+	}
 }
 
 void
 connlimit_release_bulk(struct connlimit_thread *t, struct ct_entry *const e[], unsigned int n)
 {
-	const struct connlimit *cl = t->cl;
-	uint64_t shape = shape_now(cl);
-	unsigned int i, k;
-	bool some = false;
+	unsigned int some;
 
-	for (i = 0; i < n; i++)
-		for (EACH_CHARGE(e[i], k)) {
-			__builtin_prefetch(&cl->bucket[bucket_index(shape, e[i]->limit[k])], 1);
-			some = true;
-		}
-	for (i = 0; likely(some) && i < n; i++)
-		connlimit_release(t, e[i]);
+	for (; n > 0; n -= some, e += some) {
+		some = RTE_MIN(n, RELEASE_AT_ONCE);
+		release_some(t, e, some);
+	}
 }

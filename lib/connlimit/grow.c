@@ -14,18 +14,39 @@ connlimit_buckets(const struct connlimit *cl)
 	return (uint32_t)(shape >> 32) + 1 + (uint32_t)shape;
 }
 
+struct line *
+connlimit_add_line(struct connlimit_thread *t, struct line *l)
+{
+	struct connlimit *cl = t->cl;
+	uint32_t i = sl_ids_get(&cl->ids, &t->ids);
+
+	if (i == 0)
+		return NULL;
+	memset(&cl->more[i], 0, sizeof(cl->more[i]));
+	l->more = i;
+	return &cl->more[i];
+}
+
+static bool
+is_empty(const struct line *l)
+{
+	return !in_use(l, 0) && !in_use(l, 1) && !in_use(l, 2);
+}
+
 void
 connlimit_drop_empty(struct connlimit_thread *t, struct line *l)
 {
 	struct connlimit *cl = t->cl;
-	uint32_t i;
+	struct line *last = l; /* that stays */
+	uint32_t i, next;
 
-	while ((i = l->more) != 0) {
-		if (cl->more[i].n > 0) {
-			l = &cl->more[i];
-			continue;
-		}
-		l->more = cl->more[i].more;
+	while ((l = more_of(cl, l)) != NULL)
+		if (!is_empty(l))
+			last = l;
+	i = last->more;
+	last->more = 0;
+	for (; i != 0; i = next) {
+		next = cl->more[i].more;
 		sl_ids_put(&cl->ids, &t->ids, i);
 	}
 }
@@ -37,51 +58,49 @@ hash_of(const struct connlimit *cl, const struct cell *c)
 	return wide(c->key) ? (uint32_t)c->key : hash_narrow(cl, c->key);
 }
 
-/* As many lines as `from` has besides its first, chained: no more will be needed for a part of
- * what is in it. False: they are not to be had. */
+/* As many lines as the chain `from` has for `to`, which has one. False: they are not to be had. */
 static bool
 take_lines(struct connlimit_thread *t, const struct line *from, struct line *to)
 {
-	struct connlimit *cl = t->cl;
-	uint32_t i;
+	struct line *first = to;
 
-	for (; from->more != 0; from = &cl->more[from->more]) {
-		i = sl_ids_get(&cl->ids, &t->ids);
-		if (i == 0) {
-			connlimit_drop_empty(t, to);
+	while ((from = more_of(t->cl, from)) != NULL) {
+		to = connlimit_add_line(t, to);
+		if (to == NULL) {
+			connlimit_drop_empty(t, first);
 			return false;
 		}
-		memset(&cl->more[i], 0, sizeof(cl->more[i]));
-		cl->more[i].more = to->more;
-		to->more = i;
 	}
 	return true;
+}
+
+/* A counter goes to the same place of another line. */
+static void
+move(struct line *from, struct line *to, unsigned int k)
+{
+	uint8_t bit = from->wide & (uint8_t)(1u << k);
+	unsigned int cells = bit != 0 ? 2 : 1;
+
+	memcpy(&to->cell[k], &from->cell[k], cells * sizeof(to->cell[0]));
+	memset(&from->cell[k], 0, cells * sizeof(from->cell[0]));
+	to->refused_high[k] = from->refused_high[k];
+	to->wide |= bit;
+	from->wide ^= bit;
 }
 
 /* Moves those counters of the chain `from` whose bit of the hash is set; `to` has as many lines. */
 static void
 divide(struct connlimit_thread *t, struct line *from, struct line *to, uint32_t bit)
 {
-	struct line *first = from, *l;
-	unsigned int k, cells, at;
+	struct line *first[2] = {from, to};
+	unsigned int k;
 
-	for (; from != NULL; from = more_of(t->cl, from)) {
-		for (k = 0; k < from->n;) {
-			cells = cells_of(from->cell[k].key);
-			if (!(hash_of(t->cl, &from->cell[k]) & bit)) {
-				k += cells;
-				continue;
-			}
-			for (l = to; l->n + cells > LINE_CELLS; l = &t->cl->more[l->more])
-				;
-			at = append(l, from->id[k], cells);
-			l->refused_high[at] = from->refused_high[k];
-			memcpy(&l->cell[at], &from->cell[k], cells * sizeof(l->cell[0]));
-			cut(from, k, cells);
-		}
-	}
-	connlimit_drop_empty(t, first);
-	connlimit_drop_empty(t, to);
+	for (; from != NULL; from = more_of(t->cl, from), to = more_of(t->cl, to))
+		for (k = 0; k < LINE_CELLS; k++)
+			if (in_use(from, k) && hash_of(t->cl, &from->cell[k]) & bit)
+				move(from, to, k);
+	connlimit_drop_empty(t, first[0]);
+	connlimit_drop_empty(t, first[1]);
 }
 
 int64_t
@@ -172,30 +191,35 @@ extent(uint64_t shape, uint32_t i)
 	return (UINT64_C(1) << 32) / (i < split || i > mask ? 2 * parts : parts);
 }
 
+static void
+copy(const struct line *l, unsigned int k, struct counter *out)
+{
+	const struct cell *c = &l->cell[k];
+
+	*out = (struct counter){.id = (uint32_t)(c->key >> 32) & COUNT_ID_MAX,
+		.count = c->count,
+		.refused = (uint64_t)l->refused_high[k] << 32 | c->refused};
+	if (wide(c->key))
+		memcpy(&out->addr, c + 1, sizeof(out->addr));
+	else
+		out->addr.w[0] = (uint32_t)c->key;
+}
+
 unsigned int
-connlimit_read(struct connlimit *cl, uint64_t *next, struct counter out[CHARGE_IDS])
+connlimit_read(struct connlimit *cl, uint64_t *next, struct counter out[CHAIN_CELLS])
 {
 	uint32_t hash = backwards((uint32_t)*next);
+	uint64_t shape = shape_now(cl);
 	unsigned int k, n = 0;
 	struct line *l;
 	struct held h;
 
-	lock_bucket(&h, cl, hash);
+	lock_bucket(&h, cl, hash, shape, bucket_of(cl, shape, hash));
 	*next += extent(shape_now(cl), (uint32_t)(h.b - cl->bucket));
-	for (l = h.b; l != NULL; l = more_of(cl, l)) {
-		for (k = 0; k < l->n; k += cells_of(l->cell[k].key)) {
-			const struct cell *c = &l->cell[k];
-
-			out[n] = (struct counter){.id = (uint32_t)(c->key >> 32) & COUNT_ID_MAX,
-				.count = c->count,
-				.refused = (uint64_t)l->refused_high[k] << 32 | c->refused};
-			if (wide(c->key))
-				memcpy(&out[n].addr, &l->cell[k + 1], sizeof(out[n].addr));
-			else
-				out[n].addr.w[0] = (uint32_t)c->key;
-			n++;
-		}
-	}
+	for (l = h.b; l != NULL; l = more_of(cl, l))
+		for (k = 0; k < LINE_CELLS; k++)
+			if (in_use(l, k))
+				copy(l, k, &out[n++]);
 	unlock_bucket(&h);
 	return n;
 }

@@ -49,6 +49,7 @@ static const char *const source_name[SOURCES] = {"spread", "net"};
 struct options {
 	uint32_t threads[THREADS_MAX], live;
 	unsigned int ways; /* bits; NONE is always among them */
+	unsigned int sources; /* bits */
 	unsigned int n_threads, ms, rounds, first_core;
 	bool json;
 };
@@ -336,6 +337,7 @@ static const char usage[] =
 	"  --live N         live connections, 256k (suffixes k and M are powers of two)\n"
 	"  --threads N[,N…] 1,2\n"
 	"  --ways WAY[,WAY…] one-lock, lists, trees, sluice, all compared with none\n"
+	"  --sources spread|net  one of the two\n"
 	"  --rounds N       of each way in turn, whose median counts, 5\n"
 	"  --ms N           time of a round, 500\n"
 	"  --core N         of the first thread, 0\n"
@@ -359,20 +361,33 @@ parse_ways(const char *text)
 	return bits;
 }
 
+static unsigned int
+parse_sources(const char *text)
+{
+	unsigned int s;
+
+	for (s = 0; s < SOURCES && strcmp(source_name[s], text) != 0; s++)
+		;
+	if (s == SOURCES)
+		bench_die("--sources %s: spread or net", text);
+	return 1u << s;
+}
+
 static void
 parse_options(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {{"live", required_argument, NULL, 'l'},
 		{"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'},
 		{"ways", required_argument, NULL, 'w'}, {"ms", required_argument, NULL, 'm'},
-		{"core", required_argument, NULL, 'c'},
+		{"core", required_argument, NULL, 'c'}, {"sources", required_argument, NULL, 's'},
 		{"quick", no_argument, NULL, 'q'}, {"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	unsigned int i;
 	int c;
 
 	*o = (struct options){
-		.ms = 500, .rounds = 5, .live = 256 << 10, .ways = (1u << WAYS) - 1};
+		.ms = 500, .rounds = 5, .live = 256 << 10, .ways = (1u << WAYS) - 1,
+		.sources = (1u << SOURCES) - 1};
 	o->n_threads = bench_sizes("threads", "1,2", o->threads, THREADS_MAX);
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'l')
@@ -381,6 +396,8 @@ parse_options(struct options *o, int argc, char **argv)
 			o->n_threads = bench_sizes("threads", optarg, o->threads, THREADS_MAX);
 		else if (c == 'w')
 			o->ways = parse_ways(optarg);
+		else if (c == 's')
+			o->sources = parse_sources(optarg);
 		else if (c == 'r')
 			o->rounds = (unsigned int)bench_number("rounds", optarg, 1, ROUNDS_MAX);
 		else if (c == 'm')
@@ -420,7 +437,8 @@ main(int argc, char **argv)
 	bench_begin(&out, "connection limits", columns, RTE_DIM(columns), o.json);
 	for (i = 0; i < o.n_threads; i++)
 		for (s = 0; s < SOURCES; s++)
-			measure(&out, &o, (enum sources)s, o.threads[i]);
+			if (o.sources & 1u << s)
+				measure(&out, &o, (enum sources)s, o.threads[i]);
 	bench_end(&out);
 	sl_rcu_stop();
 	return 0;
