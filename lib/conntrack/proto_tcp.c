@@ -250,15 +250,25 @@ ignore(struct step *st)
 	return CT_PROTO_IGNORED;
 }
 
-/* The first that is less than the state's. */
+/* An end repeats itself in vain: how long that may go on comes before all else. */
+static inline bool
+in_vain(const struct ct_tcp *tcp, const struct knobs *knobs)
+{
+	return unlikely(tcp->retrans >= knobs->tcp_max_retrans) &&
+	       knobs->tcp_timeout[CT_TCP_RETRANS] < knobs->tcp_timeout[tcp->state];
+}
+
+/* The first that is less than the state's. What a RST has closed waits for nothing. */
 static uint32_t
 timeout_of(const struct ct_tcp *tcp, const struct knobs *knobs)
 {
 	uint32_t timeout = knobs->tcp_timeout[tcp->state];
 	uint32_t retrans = knobs->tcp_timeout[CT_TCP_RETRANS];
 
-	if (unlikely(tcp->retrans >= knobs->tcp_max_retrans && retrans < timeout))
+	if (in_vain(tcp, knobs))
 		return retrans;
+	if (unlikely(tcp->last_kind == TCP_RST))
+		return timeout;
 	if (((tcp->peer_flags[0] | tcp->peer_flags[1]) & CT_TCP_PEER_UNACKED) &&
 		knobs->tcp_timeout[CT_TCP_UNACK] < timeout)
 		return knobs->tcp_timeout[CT_TCP_UNACK];
@@ -372,7 +382,7 @@ rst_is_old(const struct ct_tcp *tcp, const struct step *st)
  * Who can send packets but not see any must not be able to close a connection (RFC 5961, 3.2): in
  * an established one only an exact RST does. One that is merely in the window is passed; its
  * receiver will challenge it, and if the sender meant it, it answers exactly. Until then the
- * connection has the lifetime of one whose data is not acknowledged.
+ * connection has the lifetime of one whose data is not acknowledged, or goes on repeating in vain.
  */
 static enum ct_proto_verdict
 take_rst(struct step *st, unsigned int old)
@@ -397,7 +407,10 @@ take_rst(struct step *st, unsigned int old)
 		return CT_PROTO_IGNORED;
 	if (fit == TCP_OUTSIDE)
 		return refuse_outside(st);
-	shorten(st->e, knobs->tcp_timeout[CT_TCP_UNACK], st->ctx);
+	if (in_vain(tcp, knobs))
+		ct_refresh(st->e, knobs->tcp_timeout[CT_TCP_RETRANS], st->ctx);
+	else
+		shorten(st->e, knobs->tcp_timeout[CT_TCP_UNACK], st->ctx);
 	return CT_PROTO_OK;
 }
 
