@@ -59,7 +59,7 @@ struct datapath {
 	struct rte_mbuf *unreachable; /* of the packet at hand, until a frame of it waits */
 	bool served; /* some packet's namespace has rules, or translates */
 	bool raw;    /* or rules with a raw chain */
-	bool opens;  /* or seems to open one that is translated */
+	bool opens;  /* some packet seems to open a connection that is translated */
 	bool traced; /* the worker has a trace */
 	bool defers; /* packets are translated when the whole burst has been judged */
 	uint32_t translate; /* bit set for each that is to be translated when all are judged */

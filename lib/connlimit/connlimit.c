@@ -209,31 +209,26 @@ close_gaps(struct connlimit *cl)
 	cl->n_slots = n;
 }
 
-/* A slot at the end, with an id that no count has had. */
-static struct count_slot *
-new_slot(struct connlimit *cl, struct sl_err *err)
+/* Room for one more slot, and an id that no count has had. */
+static int
+make_room(struct connlimit *cl, struct sl_err *err)
 {
 	uint32_t n = RTE_MAX(cl->slots_room * 2, 64u);
 	struct count_slot *slot;
 
-	if (cl->last_id == COUNT_ID_MAX) {
-		sl_refuse(err, ENOSPC, "as many limits were made since the start as can be");
-		return NULL;
-	}
+	if (cl->last_id == COUNT_ID_MAX)
+		return sl_refuse(
+			err, ENOSPC, "as many limits were made since the start as can be");
 	if (cl->n_slots == cl->slots_room && cl->n_counts <= cl->n_slots / 2)
 		close_gaps(cl);
 	if (cl->n_slots == cl->slots_room) {
 		slot = realloc(cl->slot, n * sizeof(*slot));
-		if (slot == NULL) {
-			no_memory(err);
-			return NULL;
-		}
+		if (slot == NULL)
+			return no_memory(err);
 		cl->slot = slot;
 		cl->slots_room = n;
 	}
-	slot = &cl->slot[cl->n_slots++];
-	*slot = (struct count_slot){.id = ++cl->last_id};
-	return slot;
+	return 0;
 }
 
 /* The first with this id or a later one; n_slots: there is none. */
@@ -271,28 +266,25 @@ connlimit_count_create(struct connlimit *cl, const struct connlimit_count_config
 	struct connlimit_count **out, struct sl_err *err)
 {
 	struct connlimit_count *c = calloc(1, sizeof(*c));
-	struct count_slot *slot;
-	int ret = -EINVAL;
+	int ret;
 
 	if (c == NULL)
 		return no_memory(err);
 	if (!connlimit_mask(&config->by, &c->mask)) {
-		sl_refuse(err, EINVAL, "a mask of %u bits is too long for the address",
+		ret = sl_refuse(err, EINVAL, "a mask of %u bits is too long for the address",
 			config->by.prefix);
 		goto undo;
 	}
-	slot = new_slot(cl, err);
-	if (slot == NULL) {
-		ret = -ENOMEM;
+	ret = make_room(cl, err);
+	if (ret < 0)
 		goto undo;
-	}
-	c->id = slot->id;
+	c->id = ++cl->last_id;
 	c->wide = config->by.family == TUPLE_IPV6;
 	c->word = (uint64_t)c->id << 32;
 	c->ns = config->ns;
 	c->by = config->by;
 	connlimit_count_change(c, config);
-	slot->last = c;
+	cl->slot[cl->n_slots++] = (struct count_slot){.id = c->id, .last = c};
 	cl->n_counts++;
 	*out = c;
 	return 0;

@@ -116,7 +116,7 @@ struct connlimit {
 	struct sl_ids ids __rte_cache_aligned; /* of more[] */
 };
 
-/* ---- counter.c ---- */
+/* ---- grow.c ---- */
 
 uint32_t connlimit_buckets(const struct connlimit *cl);
 

@@ -132,41 +132,40 @@ holds(const struct line *l, unsigned int k, const struct key *key)
 		       memcmp(&l->cell[k + 1], &key->addr, sizeof(key->addr)) == 0);
 }
 
-/* In the chain from line l on, whose first place is `number`. */
+/* In a line whose first place is `number`. */
 static inline bool
-find_from(const struct connlimit *cl, struct line *l, uint32_t number, const struct key *key,
-	struct place *out)
+find_in(struct line *l, uint32_t number, const struct key *key, struct place *out)
 {
 	unsigned int k;
 
-	for (; l != NULL; l = more_of(cl, l), number += LINE_CELLS)
-		for (k = 0; k < LINE_CELLS; k++)
-			if (holds(l, k, key)) {
-				*out = (struct place){l, &l->cell[k], number + k};
-				return true;
-			}
+	for (k = 0; k < LINE_CELLS; k++)
+		if (holds(l, k, key)) {
+			*out = (struct place){l, &l->cell[k], number + k};
+			return true;
+		}
 	return false;
 }
 
+/* In the chain behind its first line. */
 static __rte_noinline bool
 find_further(const struct connlimit *cl, struct line *l, const struct key *key, struct place *out)
 {
-	return find_from(cl, more_of(cl, l), 1 + LINE_CELLS, key, out);
+	uint32_t number = 1;
+
+	while ((l = more_of(cl, l)) != NULL) {
+		number += LINE_CELLS;
+		if (find_in(l, number, key, out))
+			return true;
+	}
+	return false;
 }
 
 static inline bool
 find(const struct connlimit *cl, const struct held *h, const struct key *key,
 	struct place *out) SL_REQUIRES(h)
 {
-	struct line *l = h->b;
-	unsigned int k;
-
-	for (k = 0; k < LINE_CELLS; k++)
-		if (holds(l, k, key)) {
-			*out = (struct place){l, &l->cell[k], 1 + k};
-			return true;
-		}
-	return unlikely(l->more != 0) && find_further(cl, l, key, out);
+	return find_in(h->b, 1, key, out) ||
+	       (unlikely(h->b->more != 0) && find_further(cl, h->b, key, out));
 }
 
 /* A free cell of the line, or the first of two; LINE_CELLS: there is none. */
@@ -495,12 +494,13 @@ release_some(struct connlimit_thread *t, struct ct_entry *const e[], unsigned in
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
+		if (e[i]->limit[0] == 0)
+			continue;
 		b[i] = bucket_of(t->cl, shape, e[i]->limit[0]);
-		if (likely(e[i]->limit[0] != 0))
-			__builtin_prefetch(b[i], 1);
+		__builtin_prefetch(b[i], 1);
 	}
 	for (i = 0; i < n; i++) {
-		if (unlikely(e[i]->limit[0] == 0))
+		if (e[i]->limit[0] == 0)
 			continue;
 		release_one(t, e[i]->limit[0], shape, b[i], e[i]->ns);
 		e[i]->limit[0] = 0;
