@@ -9,16 +9,19 @@
 
 #include "proto_tcp_plain.h"
 
-/* Under the lock: of a LIVE entry the tuples are what they are. */
+/* Under the lock: of a LIVE entry the tuples are what they are. One that is not LIVE may just be
+ * made anew by its owner, without the lock: nothing of it is read. */
 static __rte_always_inline bool
 take(struct ct_thread *t, struct ct_entry *e, unsigned int dir, struct pkt *p, uint32_t now_ms)
 	SL_REQUIRES(&e->lock)
 {
 	const struct knobs *knobs = netns_knobs(p->ns);
-	uint32_t old = e->deadline;
+	uint32_t old;
 
-	if (unlikely(ct_life(e) != CT_LIVE || !ct_key_equal(ct_tuple(e, dir), &p->tuple) ||
-		     sl_ms_passed(old, now_ms) || !ct_tcp_take_plain(e, p, dir, knobs, now_ms)))
+	if (unlikely(ct_life(e) != CT_LIVE || !ct_key_equal(ct_tuple(e, dir), &p->tuple)))
+		return false;
+	old = e->deadline;
+	if (unlikely(sl_ms_passed(old, now_ms) || !ct_tcp_take_plain(e, p, dir, knobs, now_ms)))
 		return false;
 	p->ct = e;
 	p->ct_dir = (uint8_t)dir;
